@@ -1,0 +1,1 @@
+"""What happened, append-only: SQLite in `.tigon/ledger.db`."""

@@ -1,0 +1,1 @@
+"""The workflow: tasks and their states, profiles, reviews, gates, reports."""

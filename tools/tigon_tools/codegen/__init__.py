@@ -1,0 +1,1 @@
+"""Act: lower a traced graph to a Liger-style Triton file."""

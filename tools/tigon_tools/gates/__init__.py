@@ -1,0 +1,1 @@
+"""Gates that need the interpreter with torch: imports, unit tests, what the machine has."""

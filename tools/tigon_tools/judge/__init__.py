@@ -1,0 +1,1 @@
+"""The correctness oracle: a candidate against its reference in float64."""

@@ -1,0 +1,1 @@
+"""Understand: load a reference, trace it forward and backward, state the facts."""
