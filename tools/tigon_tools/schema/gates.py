@@ -69,7 +69,10 @@ class MachineRequest:
 
 @dataclass(frozen=True)
 class MachineResult:
-    """Versions are None where the package is absent; `problems` say what is missing and how to get it."""
+    """Versions are None where the package is absent; `problems` say what is missing and how to get it.
+
+    ncu, compute_sanitizer: paths of NVIDIA's profiler and memory checker; None where not on PATH.
+    """
 
     python: str
     executable: str
@@ -82,3 +85,5 @@ class MachineResult:
     gpu: str | None
     interpreter: str
     problems: tuple[str, ...] = ()
+    ncu: str | None = None
+    compute_sanitizer: str | None = None

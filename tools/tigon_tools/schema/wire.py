@@ -95,11 +95,7 @@ def _read_scalar(annotation: Any, value: Any, where: str) -> Any:
     if annotation is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if annotation is Any or (
-        isinstance(annotation, type)
-        and isinstance(value, annotation)
-        and not (annotation is int and value is True)
+        isinstance(annotation, type) and isinstance(value, annotation) and not (annotation is int and value is True)
     ):
         return value
-    raise WireError(
-        f"{where}: expected {getattr(annotation, '__name__', annotation)}, not {type(value).__name__}"
-    )
+    raise WireError(f"{where}: expected {getattr(annotation, '__name__', annotation)}, not {type(value).__name__}")

@@ -1,0 +1,160 @@
+"""Traced graphs mean what the reference means: forward, backward, for other scalars than those traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+from trace_zoo import OTHERS, POINTWISE, random_like, reference, vector_inputs
+
+from tigon_tools.schema.errors import JobError
+from tigon_tools.schema.reference import InputSpec
+from tigon_tools.trace.graph import trace
+from tigon_tools.trace.operation import EXPLICIT_CAST, TracedOperation
+from tigon_tools.trace.reference import LoadedReference, load
+
+
+def run_graphs(
+    operation: TracedOperation, values: dict[str, Any], upstream: list[torch.Tensor]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Interpret forward and backward on real tensors, handing over what is saved."""
+    arguments = [a for a in operation.arguments if a.placeholder is not None]
+    dtypes = {"float": torch.float64, "int": torch.int64}
+    given = [
+        torch.tensor(values[a.name], dtype=dtypes[a.dtype]) if a.kind == "scalar" else values[a.name] for a in arguments
+    ]
+    returned = list(fx.Interpreter(operation.forward).run(*given))
+    outputs, saved = returned[: len(operation.outputs)], returned[len(operation.outputs) :]
+    by_placeholder = {s.backward: value for s, value in zip(operation.saved, saved, strict=True)}
+    by_placeholder.update({t.placeholder: g for t, g in zip(operation.tangents, upstream, strict=True)})
+    order = [n for n in operation.backward.graph.nodes if n.op == "placeholder"]
+    gradients = fx.Interpreter(operation.backward).run(*[by_placeholder[n] for n in order])
+    named = {a.name: g for a, g in zip(arguments, gradients, strict=True) if g is not None}
+    return outputs, named
+
+
+def loaded_values(loaded: LoadedReference, other_scalars: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for seed, spec in enumerate(loaded.arguments):
+        if spec.kind in ("scalar", "static"):
+            moved = isinstance(spec.value, float) and other_scalars
+            values[spec.name] = spec.value * 0.5 + 0.25 if moved else spec.value  # type: ignore[operator]
+        else:
+            # The graphs were traced in bfloat16; its values are exact in what they are run in.
+            values[spec.name] = random_like(spec.shape or (), torch.bfloat16, seed)
+    return values
+
+
+@pytest.mark.parametrize("other_scalars", [False, True], ids=["as traced", "other scalars"])
+@pytest.mark.parametrize("name", POINTWISE)
+def test_the_graphs_compute_what_the_reference_computes(name: str, other_scalars: bool) -> None:
+    loaded = load(reference(POINTWISE[name]))
+    operation = trace(loaded)
+    values = loaded_values(loaded, other_scalars)
+    leaves = {n: v.float().requires_grad_() if isinstance(v, torch.Tensor) else v for n, v in values.items()}
+    expected = loaded.call(leaves)
+    upstream = [random_like(tuple(o.shape), torch.bfloat16, 99 + i) for i, o in enumerate(expected)]
+    wants = [n for n, v in leaves.items() if isinstance(v, torch.Tensor)]
+    right = torch.autograd.grad(expected, [leaves[n] for n in wants], [g.float() for g in upstream])
+
+    outputs, gradients = run_graphs(operation, values, upstream)
+
+    # bfloat16 has 8 bits, and a chain of ten ops may lose three of them.
+    for got, want in zip(outputs, expected, strict=True):
+        torch.testing.assert_close(got.float(), want.detach(), rtol=4e-2, atol=4e-2)
+    for n, want in zip(wants, right, strict=True):
+        torch.testing.assert_close(gradients[n].float(), want, rtol=6e-2, atol=6e-2)
+
+
+@pytest.mark.parametrize("name", POINTWISE)
+def test_scalars_stay_arguments(name: str) -> None:
+    operation = trace(load(reference(POINTWISE[name])))
+    signature = [part.split(":")[0].strip() for part in POINTWISE[name].split("(", 1)[1].split(")")[0].split(",")]
+    if name != "module":
+        assert [a.name for a in operation.arguments] == signature
+    for scalar in operation.scalars:
+        assert scalar.placeholder is not None
+        assert scalar.placeholder.users, f"{scalar.name} is a constant in the graph"
+    assert not any(a.kind == "static" for a in operation.arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "saved"),
+    [
+        ("relu_squared", {"x"}),
+        ("swiglu", {"a", "b"}),
+        ("geglu", {"a", "b"}),
+        ("mish", {"x"}),
+        ("softplus_mul", {"x", "y"}),
+        ("clamped_glu", {"gate", "up"}),
+        ("swish", {"x"}),
+        ("cast", {"a", "b"}),
+    ],
+)
+def test_what_is_saved_is_what_an_expert_saves(name: str, saved: set[str]) -> None:
+    operation = trace(load(reference(POINTWISE[name])))
+    assert {s.symbol for s in operation.saved if s.kind != "scalar"} == saved
+    assert all(s.kind in ("input", "scalar") for s in operation.saved)
+
+
+def test_rms_norm_saves_a_row_statistic_not_a_matrix() -> None:
+    code, _ = OTHERS["rms_norm"]
+    operation = trace(load(reference(code, vector_inputs("x", "w"))))
+    sizes = {s.symbol: s.forward.meta["val"].numel() for s in operation.saved if s.kind != "scalar"}
+    assert {"x", "w"} <= set(sizes)
+    assert all(size == 4 for symbol, size in sizes.items() if symbol not in ("x", "w"))
+
+
+def test_a_cast_of_the_author_is_marked_and_promotion_is_not() -> None:
+    operation = trace(load(reference(POINTWISE["cast"])))
+    marked = [n for n in operation.forward.graph.nodes if n.meta.get(EXPLICIT_CAST)]
+    assert [n.args[1] for n in marked] == [torch.float32, operation.input_dtype]
+    silu = trace(load(reference("def f(x):\n    return F.silu(x)")))
+    assert not any(n.meta.get(EXPLICIT_CAST) for n in silu.forward.graph.nodes)
+
+
+def test_a_literal_cast_is_not_taken_for_the_inputs_dtype() -> None:
+    literal = trace(load(reference("def f(x):\n    return torch.tanh(x).to(torch.bfloat16) * 2")))
+    follows = trace(load(reference("def f(x):\n    return torch.tanh(x.float()).to(x.dtype) * 2")))
+    assert literal.outputs[0].dtype == "bfloat16"
+    assert follows.outputs[0].dtype == "input"
+
+
+def test_a_scalar_that_decides_control_flow_is_fixed_and_said_so() -> None:
+    operation = trace(
+        load(reference("def f(x, alpha: float = 2.0):\n    if alpha > 1:\n        return x * alpha\n    return x * x"))
+    )
+    (alpha,) = [a for a in operation.arguments if a.name == "alpha"]
+    assert (alpha.kind, alpha.placeholder, alpha.default) == ("static", None, 2.0)
+    assert any("alpha is fixed at 2.0" in note and "line 7" in note for note in operation.notes)
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "line"),
+    [
+        ("def f(x):\n    if x.sum() > 0:\n        return x * 2\n    return x * 3", "data-dependent", 7),
+        ("def f(x):\n    return x * float(x.max())", "data-dependent", 7),
+        ("def f(x):\n    return torch.from_numpy(x.numpy())", "data-dependent", 7),
+        ("def f(x):\n    y = x * 2\n    return y[y > 0]", "line 8", 8),
+        ("def f(x):\n    return x @ torch.zeros(3, 5)", "line 7", 7),
+        ("def f(x):\n    return x.detach() * 2", "no output depends", None),
+        ("def f(x):\n    return (x * 2, 3)", "output 1 is a int", None),
+        ("def f(x):\n    return x", "is an input, unchanged", None),
+        ("def f(x):\n    return undefined(x)", "undefined", 7),
+    ],
+)
+def test_what_cannot_be_traced_is_explained(code: str, says: str, line: int | None) -> None:
+    with pytest.raises(JobError) as problem:
+        trace(load(reference(code)))
+    failure = problem.value.failure
+    assert failure.kind in ("untraceable", "bad_reference")
+    assert says in failure.message, failure.message
+    assert failure.line == line
+    assert failure.next_step
+
+
+def test_integers_only_have_nothing_to_differentiate() -> None:
+    with pytest.raises(JobError, match="requires a gradient"):
+        trace(load(reference("def f(x):\n    return x * 2", (InputSpec("x", (4,), "int64"),))))
