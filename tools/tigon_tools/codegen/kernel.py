@@ -1,0 +1,221 @@
+"""The text of one Triton kernel."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from tigon_tools.codegen.constants import NAMED_CONSTANTS
+from tigon_tools.codegen.expression import PROPAGATE_NAN, Expressions
+from tigon_tools.codegen.formula import formulas
+from tigon_tools.codegen.naming import Namer
+from tigon_tools.codegen.plan import KernelPlan, Tensor
+from tigon_tools.codegen.point_ops import LIBDEVICE
+from tigon_tools.codegen.unsupported import Unsupported
+from tigon_tools.codegen.values import Kind, Value, reachable
+
+LONGEST_LINE = 88
+LONGEST_DEEP_LINE = 72
+DEEPEST_NESTING = 3
+"""Characters of a statement, and levels of parentheses; a statement that is as deep has to be shorter.
+A formula is read in one glance or not at all."""
+
+SHORTEST_PART = 16
+"""Characters of a function call that is worth a line of its own."""
+
+OWN_NAMES = frozenset({"tl", "triton", "program_id", "tiles_per_row", "row_idx", "col_offsets", "n_cols"})
+"""Names that a kernel uses for itself, the column mask aside."""
+
+
+class KernelText:
+    """Writes a `KernelPlan` down."""
+
+    def __init__(self, plan: KernelPlan, hints: Mapping[Value, str], gradient_of: Mapping[Value, Value]) -> None:
+        self._plan = plan
+        arguments = {tensor.name for tensor in plan.inputs} | {scalar.name for scalar in plan.scalars}
+        self._mask = "col_mask" if "mask" in arguments else "mask"
+        self._names = Namer(hints, gradient_of, {*OWN_NAMES, *LIBDEVICE, self._mask}, plan.recomputed)
+        self._expressions = Expressions(self._names.given, self._pointer_type)
+        self._hints = hints
+
+    def lines(self) -> list[str]:
+        """The whole function, decorator included."""
+        code = [*self._position(), "", *self._loads(), *self._computation(), "", *self._stores()]
+        body = [*self._docstring(), *code]
+        return [
+            "@triton.jit",
+            f"def {self._plan.name}(",
+            *(f"    {parameter}," for parameter in self._parameters()),
+            "):",
+            *(f"    {line}" if line else "" for line in body),
+        ]
+
+    def functions(self) -> set[str]:
+        """libdevice functions that the kernel calls."""
+        return {value.operation for value in self._plan.values} & LIBDEVICE
+
+    def _tensors(self) -> list[Tensor]:
+        return [*(tensor for tensor, _ in self._plan.outputs), *self._plan.inputs]
+
+    def _parameters(self) -> list[str]:
+        pointers = [name for t in self._tensors() for name in (f"{t.name}_ptr", f"{t.name}_row_stride")]
+        return [*pointers, *(s.name for s in self._plan.scalars), "n_cols", "BLOCK_SIZE: tl.constexpr"]
+
+    def _docstring(self) -> list[str]:
+        """Written last, when values have their names."""
+        lines = formulas(self._plan, self._names)
+        return ['"""', *lines, '"""'] if lines else []
+
+    def _position(self) -> list[str]:
+        return [
+            "# one program computes BLOCK_SIZE columns of one row",
+            "program_id = tl.program_id(0).to(tl.int64)",
+            "tiles_per_row = tl.cdiv(n_cols, BLOCK_SIZE)",
+            "row_idx = program_id // tiles_per_row",
+            "col_offsets = (program_id % tiles_per_row) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)",
+            f"{self._mask} = col_offsets < n_cols",
+            "",
+            *(f"{t.name}_ptr += row_idx * {t.name}_row_stride" for t in self._tensors()),
+        ]
+
+    def _loads(self) -> list[str]:
+        lines = []
+        values = {value.name: value for value in self._plan.values if value.operation in ("load", "scalar")}
+        for scalar in self._plan.scalars:
+            self._names.assign(values[scalar.name], scalar.name)
+            if scalar.kind is Kind.FLOAT:
+                lines.append(f"{scalar.name} = {scalar.name}.to(tl.float32)")
+        for tensor in self._plan.inputs:
+            value = values[tensor.name]
+            name = self._value_name(tensor)
+            self._names.assign(value, name)
+            cast = ".to(tl.float32)" if value.kind is Kind.FLOAT else ""
+            lines.append(f"{name} = tl.load({tensor.name}_ptr + col_offsets, mask={self._mask}, other=0){cast}")
+        return lines
+
+    def _value_name(self, tensor: Tensor) -> str:
+        """What is loaded from or stored to `X_ptr` is `x`."""
+        names = {t.name for t in self._tensors()} | {s.name for s in self._plan.scalars}
+        lower = tensor.name.lower()
+        name = tensor.name if lower in names else lower
+        return f"{name}_value" if name in OWN_NAMES | LIBDEVICE else name
+
+    def _computation(self) -> list[str]:
+        for tensor, value in self._plan.outputs:
+            if not value.is_leaf and self._names.given(value) is None:
+                self._names.assign(value, self._value_name(tensor))
+        constants = self._name_constants()
+        named = self._worth_a_name()
+        self._shorten(named)
+        order = [value for value in self._plan.values if value in named]
+        recomputed = [value for value in order if value in self._plan.recomputed]
+        lines = ["", *constants] if constants else [""]
+        if recomputed:
+            lines += ["# recomputed: cheaper than saving it for the backward", *map(self._statement, recomputed)]
+        rest = [value for value in order if value not in self._plan.recomputed]
+        if recomputed and rest:
+            lines.append("")
+        return lines + [self._statement(value) for value in rest]
+
+    def _statement(self, value: Value) -> str:
+        return f"{self._names.name(value)} = {self._expressions.text(value)}"
+
+    def _name_constants(self) -> list[str]:
+        lines = []
+        for value in self._plan.values:
+            if value.is_constant and value.constant in NAMED_CONSTANTS:
+                name, meaning = NAMED_CONSTANTS[value.constant]
+                self._names.assign(value, name)
+                lines.append(f"{name} = {value.constant!r}  # {meaning}")
+        return lines
+
+    def _worth_a_name(self) -> set[Value]:
+        """Values used more than once, values that the reference names, and what is stored."""
+        uses = Counter(operand for value in self._plan.values for operand in value.operands)
+        stored = {value for _, value in self._plan.outputs}
+        named = {
+            value
+            for value in self._plan.values
+            if not value.is_leaf and (uses[value] > 1 or value in self._hints or value in stored)
+        }
+        for value in self._plan.values:  # operands first, so that names build on names
+            if value in named:
+                self._names.name(value)
+        return named
+
+    def _shorten(self, named: set[Value]) -> None:
+        """Gives names to parts of formulas that are too long or too deep."""
+        waiting = [value for value in self._plan.values if value in named]
+        while waiting:
+            value = waiting.pop()
+            parts = self._unnamed_parts(value, named)
+            if parts and self._is_too_much(self._statement(value)):
+                part = self._best_part(value, parts)
+                named.add(part)
+                self._names.name(part)
+                waiting += [value, part]
+
+    def _best_part(self, value: Value, parts: list[Value]) -> Value:
+        """Best a part that leaves two readable lines, has a meaning of its own, and halves the formula."""
+        half = len(self._expressions.text(value)) / 2
+
+        def rank(part: Value) -> tuple[bool, int, float]:
+            text = self._expressions.text(part)
+            meaning = 0
+            if len(text) >= SHORTEST_PART:
+                meaning = 2 if self._names.has_meaning(part) else int(_is_function(part))
+            with self._names.trial(part):
+                still_too_much = self._is_too_much(self._statement(value))
+            still_too_much |= self._is_too_much(f"a_fair_name = {text}")
+            return (still_too_much, -meaning, abs(len(text) - half))
+
+        return min(parts, key=rank)
+
+    @staticmethod
+    def _is_too_much(statement: str) -> bool:
+        statement = statement.replace(PROPAGATE_NAN, "nan")  # read as one word
+        depth = deepest = 0
+        for character in statement:
+            depth += (character == "(") - (character == ")")
+            deepest = max(deepest, depth)
+        if deepest > DEEPEST_NESTING:
+            return True
+        return len(statement) > (LONGEST_LINE if deepest < DEEPEST_NESTING else LONGEST_DEEP_LINE)
+
+    def _unnamed_parts(self, value: Value, named: set[Value]) -> list[Value]:
+        parts, stack = [], list(value.operands)
+        while stack:
+            part = stack.pop()
+            if not part.is_leaf and part not in named:
+                parts.append(part)
+                stack.extend(part.operands)
+        return parts
+
+    def _stores(self) -> list[str]:
+        lines = []
+        for tensor, value in self._plan.outputs:
+            # The store itself rounds to the type of the pointer.
+            text = self._names.given(value) or self._expressions.text(value)
+            lines.append(f"tl.store({tensor.name}_ptr + col_offsets, {text}, mask={self._mask})")
+        return lines
+
+    def _pointer_type(self, value: Value) -> str:
+        """Where the kernel finds the storage type that a `round` value rounds to."""
+        for tensor in (*self._plan.inputs, *(tensor for tensor, _ in self._plan.outputs)):
+            if tensor.types == value.types:
+                return f"{tensor.name}_ptr.dtype.element_ty"
+        if len(value.types) == 1 and next(iter(value.types)) in ("float16", "bfloat16"):
+            return f"tl.{next(iter(value.types))}"
+        raise Unsupported(
+            f"a cast to the dtype of {' and '.join(sorted(value.types))} in {self._plan.name}, "
+            "which has no tensor of that dtype."
+        )
+
+
+def _is_function(value: Value) -> bool:
+    return value.operation in LIBDEVICE or value.operation.startswith("tl.")
+
+
+def loads_of(outputs: list[Value]) -> list[str]:
+    """Names of the tensors that the outputs are computed from."""
+    return [value.name for value in reachable(outputs) if value.operation == "load"]

@@ -1,0 +1,66 @@
+"""The text of the whole ops file."""
+
+from __future__ import annotations
+
+import re
+
+from tigon_tools.codegen.autograd_function import function_lines
+from tigon_tools.codegen.kernel import KernelText
+from tigon_tools.codegen.launcher import MAX_BLOCK_SIZE, ROWS, backward_lines, forward_lines
+from tigon_tools.codegen.planning import Planned
+
+
+def ops_source(planned: Planned) -> str:
+    """Formatted as ruff would leave it, as far as lines are not too long."""
+    plan = planned.ops
+    kernels = [
+        KernelText(kernel, planned.hints, planned.gradient_of)
+        for kernel in (plan.forward, plan.backward)
+        if kernel.outputs
+    ]
+    functions = sorted(set().union(*(kernel.functions() for kernel in kernels)), key=_as_isort_does)
+    parts = [
+        [*_imports(functions), "", *_block_size()],
+        *(kernel.lines() for kernel in kernels),
+        ROWS,
+        forward_lines(plan),
+        backward_lines(plan),
+        function_lines(plan),
+    ]
+    return "\n\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _as_isort_does(name: str) -> list[tuple[int, str]]:
+    """Numbers by size: log1p before log10."""
+    return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
+
+
+def _imports(functions: list[str]) -> list[str]:
+    lines = [
+        "import torch",
+        "import triton",
+        "import triton.language as tl",
+        "",
+        "from liger_kernel.ops.utils import calculate_settings",
+        "from liger_kernel.ops.utils import device_context",
+    ]
+    if not functions:
+        return lines
+    path = "triton.language.extra"
+    return [
+        *lines,
+        "",
+        "try:",
+        "    # typical import path with dispatch available",
+        *(f"    from {path}.libdevice import {name}" for name in functions),
+        "except ModuleNotFoundError:",
+        "    # for working with NGC containers",
+        *(f"    from {path}.cuda.libdevice import {name}" for name in functions),
+    ]
+
+
+def _block_size() -> list[str]:
+    return [
+        "# Elements per program; a longer row is computed by several programs.",
+        f"MAX_BLOCK_SIZE = {MAX_BLOCK_SIZE}",
+    ]

@@ -1,0 +1,289 @@
+"""From a traced operation to the plan of its file: both graphs lowered, arguments put in order."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from tigon_tools.codegen.kernel import loads_of
+from tigon_tools.codegen.lowering import Lowering, Traced
+from tigon_tools.codegen.naming import Namer
+from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, OpsPlan, Scalar, Tensor
+from tigon_tools.codegen.unsupported import Unsupported
+from tigon_tools.codegen.values import Kind, Value, reachable
+from tigon_tools.trace.operation import Saved, TracedOperation
+
+LAUNCHER_NAMES = frozenset(
+    "BLOCK_SIZE ctx grid n_cols n_rows num_warps shape torch triton tl calculate_settings device_context".split()
+)
+"""Names that a launcher uses for itself."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan, and what the kernels are named with."""
+
+    ops: OpsPlan
+    hints: Mapping[Value, str]
+    gradient_of: Mapping[Value, Value]
+
+
+def _output_names(op: TracedOperation) -> dict[str, str]:
+    """Names in the file by names in the trace, where a nameless output is `Y`.
+
+    Among arguments in small letters it is small, too, and it is another letter if that one is taken.
+    """
+    arguments = {argument.name for argument in op.arguments}
+    names = {}
+    for output in op.outputs:
+        name = output.name
+        if name.startswith("Y") and all(argument.islower() for argument in arguments):
+            name = name.lower()
+        names[output.name] = f"out{name[1:]}" if name in arguments else name
+    return names
+
+
+def plan_file(
+    op: TracedOperation,
+    operation_name: str,
+    function_class_name: str,
+    local_names: Mapping[str, str] | None = None,
+) -> Planned:
+    """The plan of the file for `op`. local_names: what the reference calls the forward graph's nodes.
+
+    Raises:
+        Unsupported: one sentence that says what cannot be generated.
+    """
+    return _Planner(op, operation_name, function_class_name, local_names or {}).plan()
+
+
+class _Planner:
+    def __init__(
+        self,
+        op: TracedOperation,
+        operation_name: str,
+        function_class_name: str,
+        local_names: Mapping[str, str],
+    ) -> None:
+        self._op = op
+        self._operation_name = operation_name
+        self._function_class_name = function_class_name
+        self._lowering = Lowering(op.input_dtype, local_names)
+        self._tensors: dict[str, Tensor] = {}
+        self._names = _output_names(op)
+        self._scalars = {a.name: Scalar(a.name, Kind.INT if a.dtype == "int" else Kind.FLOAT) for a in op.scalars}
+
+    def plan(self) -> Planned:
+        self._refuse_names()
+        forward_values = self._lower_forward()
+        taken = {a.name for a in self._op.arguments} | {*self._names.values(), *LAUNCHER_NAMES}
+        self._kept = Namer(self._lowering.hints, {}, taken)
+        outputs = [
+            self._new_tensor(self._names[o.name], t) for o, t in zip(self._op.outputs, forward_values, strict=True)
+        ]
+        intermediates = [
+            saved
+            for saved in self._op.saved
+            if saved.kind == "intermediate" and not self._forward[saved.forward.name].value.is_leaf
+        ]
+        kept = [self._new_tensor(self._kept_name(s), self._forward[s.forward.name]) for s in intermediates]
+        stored = [*forward_values, *(self._forward[s.forward.name] for s in intermediates)]
+        forward = self._kernel("forward", list(zip([*outputs, *kept], [t.value for t in stored], strict=True)))
+        self._refuse_broadcast_gradients()
+        gradients, backward = self._plan_backward()
+        ops = OpsPlan(
+            operation_name=self._operation_name,
+            function_class_name=self._function_class_name,
+            arguments=self._arguments(),
+            outputs=tuple(tensor.name for tensor in outputs),
+            non_differentiable=tuple(self._names[o.name] for o in self._op.outputs if not o.differentiable),
+            intermediates=tuple(tensor.name for tensor in kept),
+            saved=self._saved_names(backward),
+            upstream=self._upstream(),
+            gradients=gradients,
+            forward=forward,
+            backward=backward,
+            fixed=tuple((a.name, repr(a.default)) for a in self._op.arguments if a.kind == "static"),
+        )
+        return Planned(ops, self._lowering.hints, self._lowering.gradient_of)
+
+    def _refuse_names(self) -> None:
+        names = [a.name for a in self._op.arguments if a.kind != "static"]
+        names += [*self._names.values(), *(f"d{name}" for name in self._names.values())]
+        names += [f"d{a.name}" for a in self._op.arguments if a.requires_grad]
+        for name in names:
+            if name in LAUNCHER_NAMES or keyword.iskeyword(name) or names.count(name) > 1:
+                raise Unsupported(f"the name `{name}` is taken in the generated file; rename it in the reference.")
+
+    def _new_tensor(self, name: str, traced: Traced) -> Tensor:
+        tensor = Tensor(name, traced.value.kind, traced.types, self._lowering.added_dims.get(name, ()))
+        self._tensors[name] = tensor
+        return tensor
+
+    def _lower_forward(self) -> list[Traced]:
+        bound: dict[str, Traced] = {}
+        for argument in self._op.arguments:
+            if argument.placeholder is None:
+                continue
+            if argument.kind == "scalar":
+                traced = self._lowering.bind_scalar(argument.name, self._scalars[argument.name].kind)
+            else:
+                traced = self._lowering.bind_tensor(argument.name, argument.placeholder.meta["val"])
+            bound[argument.placeholder.name] = traced
+        self._forward = self._lowering.run(self._op.forward.graph, bound)
+        for argument in self._op.tensors:
+            if argument.placeholder is not None:
+                self._new_tensor(argument.name, bound[argument.placeholder.name])
+        for output in self._op.outputs:
+            if output.shape != self._op.iteration_space:
+                raise Unsupported(
+                    f"output `{output.name}` has shape {output.shape}, the operation as a whole "
+                    f"{self._op.iteration_space}: one kernel covers one iteration space."
+                )
+            value = self._forward[output.node.name].value
+            if not value.is_leaf:
+                self._lowering.hints[value] = self._names[output.name].lower()
+        self._drop_doubled_hints()
+        return [self._forward[output.node.name] for output in self._op.outputs]
+
+    def _drop_doubled_hints(self) -> None:
+        """A variable that was assigned twice names its last value."""
+        last: dict[str, Value] = {}
+        for value, name in self._lowering.hints.items():
+            last[name] = value
+        outputs = {self._forward[output.node.name].value for output in self._op.outputs}
+        for value, name in list(self._lowering.hints.items()):
+            if value is not last[name] and value not in outputs:
+                del self._lowering.hints[value]
+
+    def _plan_backward(self) -> tuple[tuple[Gradient | None, ...], KernelPlan]:
+        self._forward_values = frozenset(reachable(t.value for t in self._forward.values()))
+        bound = {saved.backward.name: self._bind_saved(saved) for saved in self._op.saved}
+        for tangent in self._op.tangents:
+            name = f"d{self._names[tangent.output.name]}"
+            types = self._forward[tangent.output.node.name].types
+            traced = self._lowering.bind_tensor(name, tangent.placeholder.meta["val"], types)
+            bound[tangent.placeholder.name] = traced
+            self._new_tensor(name, traced)
+        known = self._lowering.run(self._op.backward.graph, bound)
+        by_argument = {g.argument.name: known[g.node.name] for g in self._op.gradients}
+        gradients: list[Gradient | None] = []
+        stored: list[tuple[Tensor, Value]] = []
+        loaded = set(loads_of([traced.value for traced in by_argument.values()]))
+        first: dict[Value, str] = {}
+        for argument in self._op.arguments:
+            if argument.kind == "static":
+                continue
+            if argument.name not in by_argument:
+                gradients.append(None)
+                continue
+            traced = by_argument[argument.name]
+            gradient = self._gradient(argument.name, traced)
+            if gradient.source == "kernel" and argument.name not in loaded:
+                # Two such gradients have the upstream gradient's dtype, so that one tensor does for both.
+                same = first.setdefault(traced.value, gradient.tensor.name)
+                if same != gradient.tensor.name:
+                    gradient = Gradient(gradient.tensor, "shared", upstream=same)
+            gradients.append(gradient)
+            if gradient.source == "kernel":
+                stored.append((gradient.tensor, traced.value))
+        return tuple(gradients), self._kernel("backward", stored)
+
+    def _bind_saved(self, saved: Saved) -> Traced:
+        forward = self._forward[saved.forward.name]
+        if saved.kind in ("input", "scalar") or forward.value.is_leaf:
+            return forward
+        if saved.kind == "output":
+            name = next(self._names[o.name] for o in self._op.outputs if o.node is saved.forward)
+        else:
+            name = self._kept_name(saved)
+        return self._lowering.bind_tensor(name, saved.backward.meta["val"], forward.types)
+
+    def _kept_name(self, saved: Saved) -> str:
+        """Of an intermediate that is kept: what it is, not what its node is called."""
+        return self._kept.name(self._forward[saved.forward.name].value)
+
+    def _refuse_broadcast_gradients(self) -> None:
+        for gradient in self._op.gradients:
+            if gradient.argument.shape != self._op.iteration_space:
+                raise Unsupported(
+                    f"`{gradient.argument.name}` is broadcast and needs a gradient, which is a "
+                    "sum (aten.sum) over the dimensions it lacks."
+                )
+
+    def _gradient(self, name: str, traced: Traced) -> Gradient:
+        value = traced.value
+        tensor = Tensor(f"d{name}", Kind.FLOAT, self._tensors[name].types)
+        if value.is_constant:
+            return Gradient(tensor, "constant", constant=float(value.constant))
+        if value.operation == "round" and value.operands[0].is_leaf:
+            value = self._without_last_rounding(value, tensor)
+        if value.operation == "load" and value.name in self._upstream():
+            return Gradient(tensor, "upstream", upstream=value.name)
+        return Gradient(tensor, "kernel")
+
+    @staticmethod
+    def _without_last_rounding(value: Value, tensor: Tensor) -> Value:
+        """The store rounds to the tensor's type anyway."""
+        while value.operation == "round" and value.types == tensor.types:
+            value = value.operands[0]
+        return value
+
+    def _kernel(self, direction: str, outputs: list[tuple[Tensor, Value]]) -> KernelPlan:
+        outputs = [(tensor, self._without_last_rounding(value, tensor)) for tensor, value in outputs]
+        values = [value for _, value in outputs]
+        needed = set(loads_of(values))
+        order = [*self._upstream(), *(t.name for t in self._op.tensors)]
+        order += [name for name in self._tensors if name not in order]
+        inputs = tuple(self._tensors[name] for name in order if name in needed)
+        used = {value.name for value in reachable(values) if value.operation == "scalar"}
+        if outputs:
+            self._refuse_lost_shape(direction, inputs)
+        return KernelPlan(
+            name=f"_{self._operation_name}_{direction}_kernel",
+            outputs=tuple(outputs),
+            inputs=inputs,
+            scalars=tuple(scalar for name, scalar in self._scalars.items() if name in used),
+            recomputed=frozenset() if direction == "forward" else self._forward_values,
+        )
+
+    def _refuse_lost_shape(self, direction: str, inputs: Iterable[Tensor]) -> None:
+        shapes = []
+        by_name = {argument.name: argument.shape or () for argument in self._op.tensors}
+        for tensor in inputs:
+            shape = torch.empty(by_name.get(tensor.name, self._op.iteration_space), device="meta")
+            for dim in reversed(tensor.added_dims):
+                shape = shape.unsqueeze(dim)
+            shapes.append(shape.shape)
+        try:
+            together = tuple(torch.broadcast_shapes(*shapes))  # type: ignore[no-untyped-call]
+        except RuntimeError:
+            together = ()
+        if together != self._op.iteration_space:
+            raise Unsupported(
+                f"what the {direction} reads does not have the shape of what it writes, "
+                f"{self._op.iteration_space}; an input that only lends its shape is not supported."
+            )
+
+    def _saved_names(self, backward: KernelPlan) -> tuple[str, ...]:
+        upstream = self._upstream()
+        return tuple(tensor.name for tensor in backward.inputs if tensor.name not in upstream)
+
+    def _upstream(self) -> tuple[str, ...]:
+        return tuple(f"d{name}" for name in self._names.values())
+
+    def _arguments(self) -> tuple[Argument, ...]:
+        """In the reference's order. A default is kept where every later argument has one, too."""
+        found: list[Argument] = []
+        defaults_allowed = True
+        for argument in reversed([a for a in self._op.arguments if a.kind != "static"]):
+            scalar = self._scalars.get(argument.name)
+            default = None
+            if scalar is not None and not argument.required and defaults_allowed:
+                default = repr(argument.default)
+            defaults_allowed = default is not None
+            found.append(Argument(argument.name, scalar, default))
+        return tuple(reversed(found))

@@ -1,0 +1,105 @@
+"""What a kernel computes, as a graph of values.
+
+A value is the same wherever it is built (equal operands, equal operation), so a common
+subexpression exists once. Everything floating is float32: storage types appear only in `round`
+values, where the reference casts on purpose, and where tensors are loaded and stored.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+
+class Kind(enum.Enum):
+    """What a value holds in the kernel."""
+
+    FLOAT = "float"
+    INT = "int"
+    BOOL = "bool"
+
+
+Constant = bool | int | float
+FloatTypes = frozenset[str]
+"""A storage type: torch names ("float32") and names of tensors whose type it follows, promoted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One value of the kernel; identity is equality, see `Values`.
+
+    operation: "load", "scalar", "constant", "round", "convert", an operator ("add", "less"), or the
+        name of a function ("exp", "tanh").
+    name: of the tensor or scalar, for "load" and "scalar".
+    constant: for "constant".
+    uniform: the same for every element; computed from scalars alone.
+    types: for "round", what it rounds to.
+    """
+
+    operation: str
+    operands: tuple[Value, ...] = ()
+    kind: Kind = Kind.FLOAT
+    name: str = ""
+    constant: Constant = 0
+    uniform: bool = False
+    types: FloatTypes = frozenset()
+
+    @property
+    def is_constant(self) -> bool:
+        return self.operation == "constant"
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.operands
+
+    def equals(self, number: float) -> bool:
+        """A constant of this value (False is not 0)."""
+        return self.is_constant and not isinstance(self.constant, bool) and self.constant == number
+
+
+@dataclass
+class Values:
+    """Makes values, each once."""
+
+    _known: dict[tuple[object, ...], Value] = field(default_factory=dict)
+
+    def load(self, name: str, kind: Kind) -> Value:
+        return self._intern(Value("load", kind=kind, name=name))
+
+    def scalar(self, name: str, kind: Kind) -> Value:
+        return self._intern(Value("scalar", kind=kind, name=name, uniform=True))
+
+    def constant(self, number: Constant) -> Value:
+        kind = Kind.BOOL if isinstance(number, bool) else Kind.INT if isinstance(number, int) else Kind.FLOAT
+        return self._intern(Value("constant", kind=kind, constant=number, uniform=True))
+
+    def make(self, operation: str, *operands: Value, kind: Kind = Kind.FLOAT, types: FloatTypes = frozenset()) -> Value:
+        uniform = all(operand.uniform for operand in operands)
+        return self._intern(Value(operation, operands, kind, uniform=uniform, types=types))
+
+    def _intern(self, value: Value) -> Value:
+        constant: object = value.constant
+        if isinstance(constant, float) and math.isnan(constant):
+            constant = "nan"  # NaN is not equal to itself
+        sign = math.copysign(1.0, value.constant) if isinstance(value.constant, float) else 1.0
+        operands = tuple(id(operand) for operand in value.operands)
+        key = (
+            value.operation, operands, value.kind, value.name, type(value.constant), constant, sign, value.types
+        )  # fmt: skip
+        return self._known.setdefault(key, value)
+
+
+def reachable(roots: Iterable[Value]) -> Iterator[Value]:
+    """Every value that the roots need, operands before their users, each once."""
+    seen: set[Value] = set()
+    stack = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        value, operands_done = stack.pop()
+        if operands_done:
+            yield value
+        elif value not in seen:
+            seen.add(value)
+            stack.append((value, True))
+            stack.extend((operand, False) for operand in reversed(value.operands) if operand not in seen)
