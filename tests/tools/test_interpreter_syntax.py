@@ -4,6 +4,7 @@ import interpreted  # noqa: F401  activates
 import pytest
 import torch
 import triton
+import triton.language as language
 import triton.language as tl
 from interpreted import elementwise
 from triton.runtime.errors import InterpreterError
@@ -197,3 +198,16 @@ def test_errors_point_to_the_kernels_own_line():
     frames = traceback.extract_tb(raised.value.__cause__.__traceback__)
     decorator = missing_import.fn.__code__.co_firstlineno
     assert (frames[-1].filename, frames[-1].lineno) == (__file__, decorator + 2)
+
+
+@triton.jit
+def renamed_language_kernel(z_ptr, SIZE: language.constexpr, VALUE: language.constexpr = 2.0):
+    language.store(z_ptr + language.arange(0, SIZE), VALUE)
+
+
+def test_the_language_may_have_any_name():
+    z = torch.zeros(4)
+
+    renamed_language_kernel[(1,)](z, SIZE=4)
+
+    assert z.tolist() == [2.0] * 4

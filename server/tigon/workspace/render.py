@@ -1,0 +1,278 @@
+"""Render a kernel's module, unit test and benchmark from its facts, in Liger's form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from tigon.workspace.reference_text import ReferenceText, reference_text
+from tigon_tools.schema.reference import Facts, InputFact, Reference
+
+
+@dataclass(frozen=True)
+class KernelNames:
+    """What the profile calls things."""
+
+    operation_name: str
+    function_class: str
+    module_class: str
+    functional_name: str
+    benchmark_x_label: str = "total tokens"
+
+
+SHAPES_OF_RANK_2 = (
+    ((16, 512), ""),
+    ((7, 41), "odd"),
+    ((1, 1), "one element"),
+    ((1, 1023), "one row, just under a power of two"),
+    ((3, 4097), "just past one"),
+)
+SHAPES_OF_RANK_3 = (
+    ((2, 8, 512), ""),
+    ((3, 7, 41), "odd"),
+    ((1, 1, 1023), "one row, just under a power of two"),
+)
+
+
+def render_module(names: KernelNames, facts: Facts) -> str:
+    """`src/liger_kernel/transformers/<operation>.py`; scalars are set once, tensors are passed."""
+    formulas = [f"{symbol} = {formula}" for symbol, formula in facts.forward_formulas.items()]
+    arguments = [f"self.{a.name}" if a.kind == "scalar" else a.name for a in _passed(facts)]
+    return _render(
+        "module.py.j2",
+        function_class=names.function_class,
+        module_class=names.module_class,
+        summary=f"{names.operation_name}, {facts.tier_description}:",
+        formulas=formulas,
+        scalars=[_scalar(a) for a in _scalars(facts)],
+        tensors=[a.name for a in _tensors(facts)],
+        apply_arguments=arguments,
+    )
+
+
+def render_unit_test(names: KernelNames, facts: Facts, reference: Reference) -> str:
+    """`test/transformers/test_<operation>.py`: against the frozen reference, forward and backward."""
+    tensors, scalars = _tensors(facts), _scalars(facts)
+    same_shape = all(not a.broadcast and a.dtype == "input" for a in tensors)
+    rank = len(facts.iteration_space)
+    shapes = SHAPES_OF_RANK_2 + SHAPES_OF_RANK_3[:1] if same_shape else _shapes_of_rank(rank)
+    not_differentiable = [a.name for a in tensors if a.dtype == "input" and not a.requires_grad]
+    return _render(
+        "unit_test.py.j2",
+        **_names(names),
+        **_reference(reference),
+        tensors=[{"create": _creation(a, facts, "shape", "dtype")} for a in tensors],
+        and_differentiable="" if not not_differentiable else " and v.requires_grad",
+        outputs=facts.outputs,
+        output_names=_name_tuple([o.name for o in facts.outputs]),
+        tensor_names=_name_tuple([a.name for a in tensors]),
+        shapes=[{"value": repr(shape), "reason": reason} for shape, reason in shapes],
+        scalars=scalars,
+        settings=[repr(setting) for setting in _settings(scalars)],
+        reference_call=_reference_call(facts, reference, "expected_inputs"),
+        reference_call_views=_reference_call(facts, reference, "map(view, expected_inputs)"),
+        positional_call=_positional_call(facts),
+        positional_call_views=_positional_call(facts)("map(view, actual_inputs)"),
+        strided=same_shape,
+    )
+
+
+def render_benchmark(names: KernelNames, facts: Facts, reference: Reference) -> str:
+    """`benchmark/scripts/benchmark_<operation>.py`, with Liger's own benchmark utilities."""
+    tensors, scalars = _tensors(facts), _scalars(facts)
+    simple = len(tensors) == 1 and len(facts.outputs) == 1
+    arguments = ", ".join(a.name for a in tensors)
+    settings = {a.name: _default(a) for a in scalars}
+    return _render(
+        "benchmark.py.j2",
+        **_names(names),
+        **_reference(reference),
+        benchmark_x_label=names.benchmark_x_label,
+        benchmark_shape=_benchmark_shape(facts),
+        tensors=[
+            {
+                "name": a.name,
+                "create_for_benchmark": _creation(a, facts, "shape", "dtype", with_grad=a.requires_grad),
+            }
+            for a in tensors
+        ],
+        outputs=facts.outputs,
+        setting_keywords=", ".join(f"{a.name}={_default(a)!r}" for a in scalars if a.required),
+        reference_layer=_reference_layer(facts, reference, settings),
+        tensor_arguments=arguments,
+        setup_result=f"{arguments}, layer",
+        forward_fn=not simple,
+        forward_argument="" if simple else f", forward_{names.operation_name}",
+    )
+
+
+def _names(names: KernelNames) -> dict[str, str]:
+    return {
+        "operation_name": names.operation_name,
+        "function_class": names.function_class,
+        "module_class": names.module_class,
+        "functional_name": names.functional_name,
+    }
+
+
+def _reference(reference: Reference) -> dict[str, Any]:
+    text: ReferenceText = reference_text(reference)
+    return {"reference_imports": text.imports, "reference_body": text.body}
+
+
+def _passed(facts: Facts) -> list[InputFact]:
+    return [a for a in facts.inputs if a.kind != "static"]
+
+
+def _tensors(facts: Facts) -> list[InputFact]:
+    return [a for a in facts.inputs if a.kind in ("tensor", "parameter", "buffer")]
+
+
+def _scalars(facts: Facts) -> list[InputFact]:
+    return [a for a in facts.inputs if a.kind == "scalar"]
+
+
+def _scalar(argument: InputFact) -> dict[str, Any]:
+    declaration = argument.name
+    if argument.annotation in ("float", "int"):
+        declaration += f": {argument.annotation}"
+    if not argument.required:
+        declaration += f" = {argument.default!r}" if ":" in declaration else f"={argument.default!r}"
+    return {
+        "name": argument.name,
+        "type": argument.dtype,
+        "required": argument.required,
+        "default_repr": repr(argument.default),
+        "declaration": declaration,
+    }
+
+
+def _default(argument: InputFact) -> Any:
+    if argument.default is not None:
+        return argument.default
+    return 2 if argument.dtype == "int" else 1.0
+
+
+def _settings(scalars: Sequence[InputFact]) -> list[dict[str, Any]]:
+    """Values for the scalars: the defaults, and others that are neither 0 nor 1."""
+    if not scalars:
+        return []
+    other = {a.name: _default(a) + 1 if a.dtype == "int" else round(_default(a) * 0.5 + 0.25, 6) for a in scalars}
+    return [{a.name: _default(a) for a in scalars}, other]
+
+
+def _shapes_of_rank(rank: int) -> tuple[tuple[tuple[int, ...], str], ...]:
+    tails = {2: SHAPES_OF_RANK_2, 3: SHAPES_OF_RANK_3}
+    if rank in tails:
+        return tails[rank]
+    if rank < 2:
+        return (((512,), ""), ((41,), "odd"), ((1023,), "just under a power of two"))
+    lead = (2,) + (1,) * (rank - 4)
+    return tuple(((*lead, *shape), reason) for shape, reason in SHAPES_OF_RANK_3)
+
+
+def _creation(argument: InputFact, facts: Facts, shape: str, dtype: str, with_grad: bool = False) -> str:
+    size = _shape_expression(argument, facts, shape)
+    if argument.dtype == "bool":
+        return f"torch.rand({size}, device=device) > 0.5"
+    if argument.dtype.startswith(("int", "uint")):
+        return f"torch.randint(0, 4, {size}, device=device, dtype=torch.{argument.dtype})"
+    own = dtype if argument.dtype == "input" else f"torch.{argument.dtype}"
+    grad = ", requires_grad=True" if with_grad else ""
+    return f"torch.randn({size}, device=device, dtype={own}{grad})"
+
+
+def _shape_expression(argument: InputFact, facts: Facts, shape: str) -> str:
+    """The argument's shape in terms of the iteration space's."""
+    if not argument.broadcast or argument.shape is None:
+        return shape
+    sizes = []
+    for position in range(-len(argument.shape), 0):
+        sizes.append(f"{shape}[{position}]" if argument.shape[position] == facts.iteration_space[position] else "1")
+    return f"({', '.join(sizes)},)" if sizes else "()"
+
+
+def _benchmark_shape(facts: Facts) -> str:
+    rank = len(facts.iteration_space)
+    if any(a.broadcast for a in facts.inputs) and rank > 2:
+        return "(" + "1, " * (rank - 2) + "bt, hidden_size)"
+    return "(bt, hidden_size)"
+
+
+def _name_tuple(names: Sequence[str]) -> str:
+    return "(" + ", ".join(f'"{name}"' for name in names) + ("," if len(names) == 1 else "") + ")"
+
+
+def _positional_call(facts: Facts) -> Callable[[str], str]:
+    """Arguments in the reference's order: tensors from a sequence, scalars from `settings`."""
+    passed = _passed(facts)
+    leading = 0
+    while leading < len(passed) and passed[leading].kind != "scalar":
+        leading += 1
+    tensors_first = all(a.kind == "scalar" for a in passed[leading:])
+
+    def call(inputs: str) -> str:
+        if tensors_first:
+            return ", ".join([f"*{inputs}", *(f'settings["{a.name}"]' for a in passed[leading:])])
+        parts, position = [], 0
+        for argument in passed:
+            if argument.kind == "scalar":
+                parts.append(f'settings["{argument.name}"]')
+            else:
+                source = inputs if not inputs.startswith("map(") else f"list({inputs})"
+                parts.append(f"{source}[{position}]")
+                position += 1
+        return ", ".join(parts)
+
+    return call
+
+
+def _reference_call(facts: Facts, reference: Reference, inputs: str) -> str:
+    """The reference with the same settings; a module's are its constructor's."""
+    has_scalars = bool(_scalars(facts))
+    if facts.is_module:
+        return f"{_instance(reference, '**settings' if has_scalars else '')}(*{inputs})"
+    tensors = _tensors(facts)
+    signature = [a.name for a in facts.inputs]
+    in_order = signature[: len(tensors)] == [a.name for a in tensors]
+    settings = ", **settings" if has_scalars else ""
+    if in_order:
+        return f"{reference.entry}(*{inputs}{settings})"
+    names = _name_tuple([a.name for a in tensors])
+    return f"{reference.entry}(**dict(zip({names}, {inputs})){settings})"
+
+
+def _instance(reference: Reference, settings: str) -> str:
+    return f"{reference.entry}({settings}).to(device)"
+
+
+def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any]) -> str:
+    keywords = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+    if facts.is_module:
+        return _instance(reference, keywords)
+    required = {a.name for a in _scalars(facts) if a.required}
+    given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if name in required)
+    if not given:
+        return reference.entry
+    arguments = ", ".join(a.name for a in _tensors(facts))
+    return f"lambda {arguments}: {reference.entry}({arguments}, {given})"
+
+
+def _render(template: str, **context: Any) -> str:
+    text: str = _environment().get_template(template).render(**context)
+    return text
+
+
+@cache
+def _environment() -> Any:
+    import jinja2  # not at the server's start: it costs 50 ms
+
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("tigon", "templates"),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
