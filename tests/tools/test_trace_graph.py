@@ -131,6 +131,13 @@ def test_a_scalar_that_decides_control_flow_is_fixed_and_said_so() -> None:
     assert any("alpha is fixed at 2.0" in note and "line 7" in note for note in operation.notes)
 
 
+def test_a_scalar_that_a_function_takes_as_a_number_only_is_fixed() -> None:
+    code = "def f(x, y, delta: float = 0.5):\n    return F.huber_loss(x, y, reduction='none', delta=delta)"
+    operation = trace(load(reference(code)))
+    assert [a.kind for a in operation.arguments] == ["tensor", "tensor", "static"]
+    assert any("delta is fixed at 0.5" in note for note in operation.notes)
+
+
 @pytest.mark.parametrize(
     ("code", "says", "line"),
     [

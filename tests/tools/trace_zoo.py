@@ -54,6 +54,7 @@ OTHERS = {
     "cumsum": ("def f(x):\n    return torch.cumsum(x, -1)", 3),
     "sort": ("def f(x):\n    return torch.sort(x, -1)[0] * 2", 3),
     "over_rows": ("def f(x):\n    return x - x.mean(0, keepdim=True)", 3),
+    "glu": ("def f(x):\n    a, b = x.chunk(2, -1)\n    return a * torch.sigmoid(b)", 1),
     "dyt": ("def f(x, gamma, beta, alpha: float = 0.5):\n    return torch.tanh(alpha * x) * gamma + beta", 1),
 }
 """Code and the tier by the design's rules."""

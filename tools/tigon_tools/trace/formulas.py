@@ -197,6 +197,9 @@ def _through(node: object) -> object:
 
 
 def _op(node: fx.Node) -> str:
+    """The op's short name; nothing for a placeholder, whose target is a name too."""
+    if node.op != "call_function":
+        return ""
     parts = str(node.target).split(".")
     return parts[1] if len(parts) > 1 else parts[0]
 

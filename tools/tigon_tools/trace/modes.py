@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch._subclasses.fake_tensor import DataDependentOutputException
 from torch.overrides import TorchFunctionMode
 
 from tigon_tools.schema.errors import JobError
@@ -166,7 +167,7 @@ class TracingMode(TorchFunctionMode):
             return replacement(*args, **kwargs)
         try:
             return func(*args, **kwargs)
-        except TypeError as problem:
+        except (TypeError, DataDependentOutputException) as problem:
             # "argument 'eps' must be float, not Tensor" and its kin: only a number will do.
             raise ScalarMustBeFixed(names, reference_line(self._filename)) from problem
 
