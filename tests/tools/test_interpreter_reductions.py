@@ -197,3 +197,23 @@ def test_axes(axis, dtype):
     sum_of_rows_kernel[(1,)](x, z, ROWS=4, COLUMNS=8, AXIS=axis)
 
     assert torch.equal(z, expected.reshape(-1))
+
+
+@triton.jit
+def larger_by_branching(x, y):
+    if x > y:  # noqa: SIM108  a statement, which cannot be applied to whole blocks
+        result = x
+    else:
+        result = y
+    return result
+
+
+@triton.jit
+def largest_by_branching(x):
+    return tl.reduce(x, 0, larger_by_branching)
+
+
+def test_a_combine_function_that_branches_is_called_for_each_pair():
+    x = torch.tensor([1.0, 5.0, -3.0, 2.0])
+
+    assert of_block(largest_by_branching, x, 1, torch.float32).item() == 5.0

@@ -35,9 +35,7 @@ JOBS: dict[str, Job] = {
     for job in (
         Job("resolve", reference.ResolveRequest, reference.ResolveResult, "tigon_tools.trace.resolve_job"),
         Job("trace", reference.TraceRequest, reference.TraceResult, "tigon_tools.trace.trace_job"),
-        Job(
-            "generate", generate.GenerateRequest, generate.GenerateResult, "tigon_tools.codegen.generate_job"
-        ),
+        Job("generate", generate.GenerateRequest, generate.GenerateResult, "tigon_tools.codegen.generate_job"),
         Job("judge", judge.JudgeRequest, judge.JudgeResult, "tigon_tools.judge.judge_job"),
         Job("import", gates.ImportRequest, gates.ImportResult, "tigon_tools.gates.import_job"),
         Job("unit_tests", gates.UnitTestRequest, gates.UnitTestResult, "tigon_tools.gates.unit_test_job"),

@@ -129,11 +129,8 @@ def _checked_grid(grid: Any) -> tuple[int, int, int]:
 
 
 def call_device_function(function: Any, *arguments: Any, **named: Any) -> Any:
-    """A jit function called from a kernel."""
-    try:
-        return function.rewrite()(*arguments, **named)
-    except Exception as problem:
-        _reraise(problem)
+    """A jit function called from a kernel; what fails in it is wrapped once, by the launch."""
+    return function.rewrite()(*arguments, **named)
 
 
 def _reraise(problem: Exception) -> None:

@@ -1,8 +1,8 @@
 """What the functions of NVIDIA's device library compute, by symbol (CUDA Libdevice User's Guide).
 
 Functions of real numbers are computed in float64 and rounded once to the result's type, so a float32 result
-is at least as close as a GPU's. The library flushes float32 denormals, and so does this. Approximate ones (`__nv_fast_expf`) are given exactly: a CPU does not
-imitate the error of a GPU's special function unit.
+is at least as close as a GPU's. The library flushes float32 denormals, and so does this. Approximate functions
+(`__nv_fast_expf`) are given exactly: a CPU does not imitate the error of a GPU's special function unit.
 """
 
 from __future__ import annotations

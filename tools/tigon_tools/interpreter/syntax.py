@@ -1,19 +1,20 @@
 """Python that means something else on blocks: `and`, `or`, `not`, `if`, chains, `min`, `max`, and loops.
 
 Cause: the interpreter runs a kernel's Python. Python asks a block for its truth, and the interpreter says
-yes to every block, so `a and b` is `b`, `not a` is False, `lo <= x < hi` is `x < hi` (until 3.8), `max(a, b)`
-is one of the two, and `if` takes the first branch, all without a word. A loop's counter is a Python int, where the compiler makes it an
-int32 that wraps and has `.to()` (all versions).
+yes to every block, so `a and b` is `b`, `not a` is False, `lo <= x < hi` is `x < hi` (until 3.8),
+`max(a, b)` is one of the two, and `if` takes the first branch, all without a word. A loop's counter is a
+Python int, where the compiler makes it an int32 that wraps and has `.to()` (all versions).
 
-A kernel without source text runs un-rewritten; one that uses variables of an enclosing function fails; and all
-names of the interpreter's own module are put into a kernel's module, so a missing import does not show.
+A kernel without source text runs un-rewritten; one that uses variables of an enclosing function fails; and
+all names of the interpreter's own module are put into a kernel's module, so a missing import does not show.
 
 Cure: before a kernel runs for the first time, its statements are rewritten to what the compiler makes of
-them: element-wise logic and `tl.maximum`, a refusal where a block would decide a branch (the compiler refuses it too), and
-counters that are tensors. Only what the rewritten statements call is added to a kernel's globals.
+them: element-wise logic and `tl.maximum`, a refusal where a block would decide a branch (the compiler refuses
+it too), and counters that are tensors. Only what the rewritten statements call is added to its globals.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
@@ -244,7 +245,10 @@ def rewritten(rewriter: Any) -> Any:
         names = {**names, **enclosing}
     names.update(_IN_KERNELS)
     defined: dict[str, Any] = {}
-    exec(compile(tree, inspect.getsourcefile(function) or "<kernel>", "exec"), names, defined)
+    file = inspect.getsourcefile(function) or "<kernel>"
+    # With this module's own flags the annotations would be strings, and `language.constexpr` be taken for a type.
+    flags = function.__code__.co_flags & __future__.annotations.compiler_flag
+    exec(compile(tree, file, "exec", flags, dont_inherit=True), names, defined)
     return defined[function.__name__]
 
 

@@ -14,6 +14,8 @@ class JudgeRequest:
     workspace: its `src` goes in front of `sys.path` of the candidate's process.
     device: "cpu" (Triton's interpreter) or "cuda".
     dtypes: torch names; None means float32, float16 and bfloat16.
+    overwrites: inputs whose memory the backward may use for gradients, as Liger's GLU kernels do;
+        any other change of an input fails.
     max_seconds: no new case is started after this; what was left out becomes a skipped finding.
     """
 
@@ -24,6 +26,7 @@ class JudgeRequest:
     dtypes: tuple[str, ...] | None = None
     seed: int = 0
     max_seconds: float = 120.0
+    overwrites: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
