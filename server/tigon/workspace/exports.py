@@ -5,6 +5,7 @@ Pure functions from text to text. Doing it twice changes nothing; every line tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from tigon.workspace.layout import FUNCTIONAL, OPS_INIT, TRANSFORMERS_INIT
@@ -37,23 +38,58 @@ def add_functional(text: str, function_class: str, functional_name: str, signatu
     """The function in `functional.py`, and the import of what it applies.
 
     signature: arguments as they stand in `def` ("a, b, alpha: float = 1.0"); call: as passed on.
+    A plain entry for the same Function is renewed, since a revised profile may have other arguments.
 
     Raises:
-        CannotEdit: another function has that name.
+        CannotEdit: another function has that name, or this one has been added to.
     """
     text = _add_import(
         text, FUNCTIONAL, "liger_kernel.ops", function_class, "", lambda i: i.module == "liger_kernel.ops"
     )
     file = SourceFile(text, FUNCTIONAL)
     existing = {d.name: d for d in file.definitions()}
-    body = [f"def {functional_name}({signature}):", f"    return {function_class}.apply({call})"]
-    if functional_name in existing:
-        known = existing[functional_name]
-        if [line.rstrip("\r\n") for line in file.lines[known.first : known.last + 1]] == body:
-            return text
-        raise CannotEdit(f"{FUNCTIONAL} has another {functional_name}.")
-    _insert_function(file, functional_name, body)
+    body = [
+        *_wrapped(f"def {functional_name}(", signature, "):", ""),
+        *_wrapped(f"return {function_class}.apply(", call, ")", "    "),
+    ]
+    if functional_name not in existing:
+        _insert_function(file, functional_name, body)
+        return file.text
+    known = existing[functional_name]
+    lines = [line.rstrip("\r\n") for line in file.lines[known.first : known.last + 1]]
+    if lines == body:
+        return text
+    if not _is_plain_entry(lines, functional_name, function_class):
+        raise CannotEdit(
+            f"{FUNCTIONAL} has another {functional_name} (line {known.first + 1}). "
+            f"Rename the operation, or remove that function to have it written again."
+        )
+    del file.lines[known.first : known.last + 1]
+    file.insert(known.first, body)
     return file.text
+
+
+def _wrapped(opening: str, arguments: str, closing: str, indent: str) -> list[str]:
+    """On one line, else the arguments on a line of their own, else one a line: as ruff breaks it."""
+    whole = f"{indent}{opening}{arguments}{closing}"
+    if len(whole) <= LINE_LENGTH:
+        return [whole]
+    inner = f"{indent}    "
+    if len(inner + arguments) <= LINE_LENGTH:
+        return [indent + opening, inner + arguments, indent + closing]
+    return [indent + opening, *(f"{inner}{a}," for a in arguments.split(", ")), indent + closing]
+
+
+def _is_plain_entry(lines: list[str], functional_name: str, function_class: str) -> bool:
+    """A `def` that does nothing but apply `function_class`: as written here, whatever its arguments."""
+    joined = " ".join(line.strip() for line in lines)
+    return (
+        re.fullmatch(rf"def {functional_name}\([^#]*\): return {function_class}\.apply\([^()#]*\)", joined) is not None
+    )
+
+
+LINE_LENGTH = 120
+"""Liger's, in its ruff settings."""
 
 
 def _insert_function(file: SourceFile, name: str, body: list[str]) -> None:

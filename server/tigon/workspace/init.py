@@ -42,8 +42,20 @@ def create_workspace(
     root = root.expanduser().resolve()
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise CannotInit(f"{root} exists and is not empty. Name a new folder.")
+    _check_version(version or DEFAULT_VERSION)
     say = progress or (lambda text: None)
-    archive = _sdist(version or DEFAULT_VERSION, say)
+    try:
+        _make(root, version or DEFAULT_VERSION, say)
+    except OSError as problem:
+        where = f" ({problem.filename})" if problem.filename else ""
+        raise CannotInit(
+            f"no workspace was made: {problem.strerror}{where}. Make room, or choose another folder."
+        ) from problem
+    return Workspace.open(root)
+
+
+def _make(root: Path, version: str, say: Callable[[str], None]) -> None:
+    archive = _sdist(version, say)
     root.parent.mkdir(parents=True, exist_ok=True)
     # Beside the target, so that the last step is one rename: a kill leaves no half workspace.
     with tempfile.TemporaryDirectory(prefix=".tigon-init-", dir=root.parent) as folder:
@@ -51,11 +63,20 @@ def create_workspace(
         fresh = _unpack(archive, Path(folder))
         (fresh / ".tigon").mkdir()
         (fresh / ".tigon" / ".gitignore").write_text(GITIGNORE)
-        _commit(fresh, version or DEFAULT_VERSION)
+        _commit(fresh, version)
         if root.exists():
             root.rmdir()
         fresh.rename(root)
-    return Workspace.open(root)
+
+
+def _check_version(version: str) -> None:
+    """It becomes part of a file's name and of what pip is told."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        Version(version)
+    except InvalidVersion:
+        raise CannotInit(f"{version!r} is not a version. Name one as in `--liger {DEFAULT_VERSION}`.") from None
 
 
 def cache_folder() -> Path:
@@ -94,6 +115,8 @@ def _download(version: str, folder: Path) -> Path:
         raise CannotInit(f"pip did not finish within {DOWNLOAD_SECONDS} s. Try again, or check the network.") from None
     found = list(folder.glob("*.tar.gz"))
     if done.returncode != 0 or not found:
+        if "No module named pip" in done.stderr:
+            raise CannotInit(f"{sys.executable} has no pip, which fetches the sdist: run it with `-m ensurepip` first.")
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         why = errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with exit code {done.returncode}"
         raise CannotInit(
@@ -128,12 +151,17 @@ def _commit(root: Path, version: str) -> None:
     if git is None:
         return
     identity = ["-c", "user.name=tigon", "-c", "user.email=tigon@localhost", "-c", "commit.gpgsign=false"]
+    # No hooks of the user's own, and the bytes of the sdist whatever they have set for line ends.
+    plain = ["-c", f"core.hooksPath={os.devnull}", "-c", "core.autocrlf=false"]
+    # Where Tigon runs in a git hook, GIT_DIR and its kin name another repository.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     for command in (
-        ["init", "--quiet"],
+        ["init", "--quiet", "--template="],
         ["add", "--all"],
         [*identity, "commit", "--quiet", "--no-verify", "--message", f"liger-kernel {version}, as released"],
     ):
-        if subprocess.run([git, *command], cwd=root, capture_output=True).returncode != 0:
+        done = subprocess.run([git, *plain, *command], cwd=root, env=environment, capture_output=True)
+        if done.returncode != 0:
             shutil.rmtree(root / ".git", ignore_errors=True)
             return
 

@@ -50,6 +50,12 @@ def is_workspace(root: Path) -> bool:
     return all((root / path).is_file() for path in (OPS_INIT, TRANSFORMERS_INIT, FUNCTIONAL))
 
 
+def find_workspace(folder: Path) -> Path | None:
+    """The checkout that `folder` is or is in; None where there is none."""
+    start = folder.expanduser().resolve()
+    return next((path for path in (start, *start.parents) if is_workspace(path)), None)
+
+
 @dataclass(frozen=True)
 class Workspace:
     """A Liger checkout."""
@@ -57,15 +63,19 @@ class Workspace:
     root: Path
 
     @classmethod
-    def open(cls, root: Path) -> Workspace:
-        """A checkout at `root`.
+    def open(cls, folder: Path) -> Workspace:
+        """The checkout that `folder` is or is in.
 
         Raises:
-            NotAWorkspace: with what is missing.
+            NotAWorkspace: with what is missing, and how to make one.
         """
-        if not is_workspace(root):
-            raise NotAWorkspace(f"{root} is not a Liger checkout: it has no {OPS_INIT}.")
-        return cls(root.resolve())
+        root = find_workspace(folder)
+        if root is None:
+            raise NotAWorkspace(
+                f"{folder} is not a Liger checkout, nor in one: it has no {OPS_INIT}. "
+                f"Make one with `tigon init PATH`, or go to one."
+            )
+        return cls(root)
 
     @property
     def liger_version(self) -> str:

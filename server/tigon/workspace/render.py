@@ -58,13 +58,13 @@ def render_unit_test(names: KernelNames, facts: Facts, reference: Reference) -> 
     same_shape = all(not a.broadcast and a.dtype == "input" for a in tensors)
     rank = len(facts.iteration_space)
     shapes = SHAPES_OF_RANK_2 + SHAPES_OF_RANK_3[:1] if same_shape else _shapes_of_rank(rank)
-    not_differentiable = [a.name for a in tensors if a.dtype == "input" and not a.requires_grad]
     return _render(
         "unit_test.py.j2",
         **_names(names),
         **_reference(reference),
-        tensors=[{"create": _creation(a, facts, "shape", "dtype")} for a in tensors],
-        and_differentiable="" if not not_differentiable else " and v.requires_grad",
+        tensors=[{"create": _creation(a, facts, "shape", "dtype", with_grad=a.requires_grad)} for a in tensors],
+        discrete_outputs=any(not _is_floating(o.dtype) for o in facts.outputs),
+        constant_outputs=not all(o.differentiable for o in facts.outputs),
         outputs=facts.outputs,
         output_names=_name_tuple([o.name for o in facts.outputs]),
         tensor_names=_name_tuple([a.name for a in tensors]),
@@ -99,6 +99,8 @@ def render_benchmark(names: KernelNames, facts: Facts, reference: Reference) -> 
             for a in tensors
         ],
         outputs=facts.outputs,
+        unpacked_outputs=", ".join(o.name if o.differentiable else "_" for o in facts.outputs),
+        summed_outputs=" + ".join(o.name for o in facts.outputs if o.differentiable),
         setting_keywords=", ".join(f"{a.name}={_default(a)!r}" for a in scalars if a.required),
         reference_layer=_reference_layer(facts, reference, settings),
         tensor_arguments=arguments,
@@ -159,8 +161,16 @@ def _settings(scalars: Sequence[InputFact]) -> list[dict[str, Any]]:
     """Values for the scalars: the defaults, and others that are neither 0 nor 1."""
     if not scalars:
         return []
-    other = {a.name: _default(a) + 1 if a.dtype == "int" else round(_default(a) * 0.5 + 0.25, 6) for a in scalars}
-    return [{a.name: _default(a) for a in scalars}, other]
+    return [{a.name: _default(a) for a in scalars}, {a.name: _other_value(a) for a in scalars}]
+
+
+def _other_value(scalar: InputFact) -> Any:
+    """Of the same sign and size, so that what the default may be, this may be too; never 0 or 1, which hide faults."""
+    default = _default(scalar)
+    if scalar.dtype == "int":
+        return default + 1 if default > 0 else default - 1 if default < 0 else 2
+    value = round(default * 0.75, 12)
+    return value if value not in (0.0, 1.0) else default * 0.5 or 0.75
 
 
 def _shapes_of_rank(rank: int) -> tuple[tuple[tuple[int, ...], str], ...]:
@@ -182,6 +192,11 @@ def _creation(argument: InputFact, facts: Facts, shape: str, dtype: str, with_gr
     own = dtype if argument.dtype == "input" else f"torch.{argument.dtype}"
     grad = ", requires_grad=True" if with_grad else ""
     return f"torch.randn({size}, device=device, dtype={own}{grad})"
+
+
+def _is_floating(dtype: str) -> bool:
+    """Of an output: "input" follows the inputs, which are floating."""
+    return dtype == "input" or "float" in dtype
 
 
 def _shape_expression(argument: InputFact, facts: Facts, shape: str) -> str:

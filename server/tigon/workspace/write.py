@@ -56,7 +56,10 @@ def apply_plan(
         CannotWrite: a file to create is there and was never scaffolded, a path leaves the
             workspace, or the disk refuses.
     """
-    decided = [(file, _decide(root, file, scaffolded or {})) for file in plan]
+    try:
+        decided = [(file, _decide(root, file, scaffolded or {})) for file in plan]
+    except (OSError, UnicodeDecodeError) as problem:
+        raise CannotWrite(f"a file of the plan cannot be read: {problem}. Nothing was changed.") from problem
     written: list[tuple[Path, str | None]] = []
     try:
         for file, action in decided:

@@ -1,0 +1,137 @@
+"""Act: write the files of an approved profile. Refused calls change nothing on disk."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from tigon.jobs.runner import JobFailed, JobRunner
+from tigon.ledger.ledger import text_hash
+from tigon.workflow.answers import ScaffoldAnswer, ScaffoldedFile
+from tigon.workflow.kernel_profile import KernelProfile
+from tigon.workflow.refusal import Refusal
+from tigon.workflow.store import TaskStore
+from tigon.workflow.tasks import Task
+from tigon.workflow.understanding import refused
+from tigon.workspace.layout import Workspace
+from tigon.workspace.plan import plan_files
+from tigon.workspace.render import KernelNames
+from tigon.workspace.snapshot import take_snapshot
+from tigon.workspace.style import CannotFormat
+from tigon.workspace.syntax_edit import CannotEdit
+from tigon.workspace.write import Action, CannotWrite, PlannedFile, apply_plan, digest
+from tigon_tools.schema.generate import GenerateRequest, GenerateResult
+
+Progress = Callable[[str, float], None]
+
+TRY_AGAIN = "correct that, then call scaffold_kernel again."
+
+
+def check_may_write(task: Task) -> None:
+    """The gate before anything is generated.
+
+    Raises:
+        Refusal: the profile is not approved as it is now, or the task is over.
+    """
+    if task.state in ("done", "blocked"):
+        raise Refusal("task", f"task {task.task_id} is {task.state}.", task.next)
+    if task.state == "rejected":
+        raise Refusal("profile_review", "the human sent the profile back.", task.next)
+    if not task.approved:
+        raise Refusal("profile_review", "nobody has approved this profile; nothing is generated before.", task.next)
+
+
+async def scaffold(
+    workspace: Workspace, jobs: JobRunner, store: TaskStore, task_id: str, progress: Progress
+) -> ScaffoldAnswer:
+    """Generate, plan, write, and record what was written."""
+    task = store.task(task_id)
+    check_may_write(task)
+    profile = store.profile(task)
+    reference = store.reference(task)
+    assert profile.function_class_name is not None
+    request = GenerateRequest(reference, profile.operation_name, profile.function_class_name)
+    try:
+        generated: GenerateResult = await jobs.run("generate", request, progress=progress)
+    except JobFailed as failed:
+        raise refused(failed) from None
+    try:
+        plan = plan_files(workspace, kernel_names(profile), generated, reference)
+    except (CannotEdit, CannotFormat) as problem:
+        raise Refusal("scaffold", str(problem), TRY_AGAIN) from None
+    begun = _begin(workspace, store, task, plan)
+    try:
+        written = apply_plan(workspace.root, plan, begun.own_files)
+    except CannotWrite as problem:
+        store.append(begun, "scaffold_undone", {"profile_hash": task.profile_hash})
+        raise Refusal("scaffold", str(problem), TRY_AGAIN) from None
+    task = _finish(store, task, begun, written)
+    return ScaffoldAnswer(
+        state=task.state,
+        next=_next(task, written),
+        task_id=task_id,
+        files=[ScaffoldedFile(path=f.path, action=action, complete=f.complete) for f, action in written],
+    )
+
+
+def kernel_names(profile: KernelProfile) -> KernelNames:
+    """The profile's names; all are set once it is filled."""
+    assert profile.function_class_name is not None
+    assert profile.module_class_name is not None
+    assert profile.functional_name is not None
+    return KernelNames(
+        profile.operation_name,
+        profile.function_class_name,
+        profile.module_class_name,
+        profile.functional_name,
+        profile.benchmark_x_label or "total tokens",
+    )
+
+
+def _begin(workspace: Workspace, store: TaskStore, task: Task, plan: list[PlannedFile]) -> Task:
+    """Say what is about to be written, with the workspace before it, so that a kill leaves no file that nobody wrote.
+
+    The first scaffold's snapshot stays: the integrity gate and the diff compare with it.
+    """
+    digests = {f.path: digest(f.text) for f in plan}
+    there = {path: digest(workspace.read(path)) for path in digests if workspace.exists(path)}
+    if there == digests and task.is_scaffolded:
+        return task  # nothing to write
+    texts: list[str] = []
+    if not task.snapshot_text:
+        originals = {f.path: workspace.read(f.path) if workspace.exists(f.path) else None for f in plan}
+        texts = [json.dumps(take_snapshot(workspace.root), sort_keys=True), json.dumps(originals, sort_keys=True)]
+    payload = {
+        "profile_hash": task.profile_hash,
+        "files": digests,
+        "snapshot": text_hash(texts[0]) if texts else "",
+        "originals": text_hash(texts[1]) if texts else "",
+    }
+    return store.append(task, "scaffold_begun", payload, texts)
+
+
+def _finish(store: TaskStore, before: Task, begun: Task, written: list[tuple[PlannedFile, Action]]) -> Task:
+    """Record what was written; nothing where nothing was."""
+    digests = {f.path: digest(f.text) for f, action in written if action != "kept"}
+    # A kept file goes on being compared with what this task wrote before the human edited it.
+    kept = {f.path: before.scaffolded[f.path] for f, _ in written if f.path in before.scaffolded}
+    if {**kept, **digests} == before.scaffolded and before.is_scaffolded and not _wrote(written):
+        return (
+            begun if begun is before else store.append(begun, "scaffold_undone", {"profile_hash": before.profile_hash})
+        )
+    payload = {
+        "profile_hash": before.profile_hash,
+        "files": {**kept, **digests},
+        "actions": {f.path: action for f, action in written},
+    }
+    return store.append(begun, "scaffolded", payload)
+
+
+def _wrote(written: list[tuple[PlannedFile, Action]]) -> bool:
+    return any(action in ("created", "edited") for _, action in written)
+
+
+def _next(task: Task, written: list[tuple[PlannedFile, Action]]) -> str:
+    kept = [f.path for f, action in written if action == "kept"]
+    note = f" Kept as they were, since somebody else wrote or edited them: {', '.join(kept)}." if kept else ""
+    return f"{task.next}{note}"
