@@ -38,9 +38,12 @@ def test_a_full_gpu_is_out_of_memory(session: JobSession) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_a_parent_has_no_thread_and_no_file_of_the_gpu(session: JobSession, device: str) -> None:
+def test_a_parent_has_no_second_thread(session: JobSession, device: str) -> None:
     assert session.text("threads_of_parent", device=device) == "1"
-    assert "nvidia" not in session.text("open_files", device=device)
+
+
+def test_the_parent_that_forks_gpu_jobs_has_not_opened_the_driver(session: JobSession) -> None:
+    assert "nvidia" not in session.text("open_files", device="cuda")
 
 
 def test_a_job_for_the_cpu_sees_no_gpu(session: JobSession) -> None:

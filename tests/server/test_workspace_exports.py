@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import subprocess
 from pathlib import Path
 
 import pytest
+from ruff import find_ruff_bin
 
 from tigon.workspace import exports
 from tigon.workspace.layout import FUNCTIONAL, OPS_INIT, TRANSFORMERS_INIT, Workspace
@@ -79,6 +81,54 @@ def test_any_name_has_a_place_and_twice_changes_nothing(name: str, pristine_lige
         once = edit(before)
         assert added(before, once)
         assert edit(once) == once
+
+
+LONG = "fused_linear_scaled_cross_entropy_with_a_very_long_name_indeed"
+
+
+@pytest.mark.parametrize("name", ["a", "fused", "kl", "llama10", "llama4_rope2", "mish", "relu2", "x10", "zz", LONG])
+def test_ruff_finds_the_edited_files_in_order(name: str, pristine_liger: Path) -> None:
+    """isort's order is ruff's to say: numbers by value, long lines broken."""
+    workspace = Workspace.open(pristine_liger)
+    # Another ruff than Liger's dislikes one import that is there already; it stands in the way of seeing ours.
+    ops = "\n".join(
+        f"from liger_kernel.ops.{m} import f  # noqa: F401" for m in ("kl_div", "llama4_rope", "mhc", "rope")
+    )
+    title = "".join(word.capitalize() for word in name.split("_"))
+    signature = ", ".join(f"argument_{number}: float = 1.0" for number in range(6))
+    edited = {
+        OPS_INIT: exports.add_ops_exports(ops + "\n", name, (f"Liger{title}Function", f"{name}_backward")),
+        TRANSFORMERS_INIT: exports.add_module_export(workspace.read(TRANSFORMERS_INIT), name, f"Liger{title}"),
+        FUNCTIONAL: exports.add_functional(
+            workspace.read(FUNCTIONAL), f"Liger{title}Function", f"liger_{name}", signature, "argument_0, argument_1"
+        ),
+    }
+    for path, text in edited.items():
+        for check in (["check", "--select", "I"], ["format", "--diff"]):
+            done = subprocess.run(
+                [find_ruff_bin(), *check, "--no-cache", "--stdin-filename", path, "-"],
+                cwd=pristine_liger,
+                input=text,
+                capture_output=True,
+                text=True,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_plain_entry_is_renewed_and_one_with_a_humans_lines_is_not(pristine_liger: Path) -> None:
+    before = Workspace.open(pristine_liger).read(FUNCTIONAL)
+    names = ("LigerSwishBetaFunction", "liger_swish_beta")
+    many = ", ".join(f"argument_{number}: float = 1.0" for number in range(6))
+    for signature, call in (("x", "x"), (many, "argument_0")):
+        first = exports.add_functional(before, *names, signature, call)
+        assert exports.add_functional(first, *names, "x, alpha", "x, alpha") == exports.add_functional(
+            before, *names, "x, alpha", "x, alpha"
+        )
+    human = exports.add_functional(before, *names, "x", "x").replace(
+        "def liger_swish_beta(x):\n", 'def liger_swish_beta(x):\n    """Mine."""\n'
+    )
+    with pytest.raises(CannotEdit, match=r"another liger_swish_beta \(line \d+\)"):
+        exports.add_functional(human, *names, "x, alpha", "x, alpha")
 
 
 def test_line_ends_and_a_missing_last_newline_are_kept(pristine_liger: Path) -> None:

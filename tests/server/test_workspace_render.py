@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,12 @@ from pathlib import Path
 import pytest
 
 from tigon.workspace.layout import Workspace
+from tigon.workspace.plan import plan_files
 from tigon.workspace.render import KernelNames, render_benchmark, render_module, render_unit_test
 from tigon.workspace.style import check_style, format_source
+from tigon.workspace.write import apply_plan
+from tigon_tools.codegen.generate_job import run as generate
+from tigon_tools.schema.generate import GenerateRequest
 from tigon_tools.schema.reference import InputSpec, Reference
 from tigon_tools.trace.trace_job import trace_reference
 
@@ -30,6 +35,7 @@ REFERENCES = {
         "def masked(x, keep):\n    return torch.where(keep, x * x, 0.0)\n",
         (InputSpec("x", (4, 8)), InputSpec("keep", (4, 8), "bool")),
     ),
+    "flags": ("def flags(x):\n    return x * 2, x > 0.5\n", None),
     "weighted": (
         "def weighted(x, w):\n    return F.silu(x) * w\n",
         (InputSpec("x", (2, 4, 8)), InputSpec("w", (8,), "float32", False)),
@@ -78,36 +84,83 @@ def test_a_dotted_reference_is_imported_not_copied(pristine_liger: Path) -> None
     )
 
 
+def scaffolded(names: list[str], root: Path) -> list[str]:
+    """The whole plan of each reference, with generated kernels; returns the unit tests' paths."""
+    tests = []
+    for name in names:
+        code, inputs = REFERENCES[name]
+        reference = Reference(HEADER + code, name, inputs=inputs)
+        title = f"Liger{name.title()}"
+        generated = generate(GenerateRequest(reference, name, f"{title}Function"), lambda line, share: None)
+        kernel = KernelNames(name, f"{title}Function", title, f"liger_{name}")
+        apply_plan(root, plan_files(Workspace.open(root), kernel, generated, reference))
+        tests.append(f"test/transformers/test_{name}.py")
+    return tests
+
+
+def run_tests(root: Path, tests: list[str]) -> subprocess.CompletedProcess[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tigon_tools.interpreter.pytest_plugin",
+        "-q",
+        "-o",
+        "log_cli=false",
+    ]
+    return subprocess.run([*command, *tests], cwd=root, capture_output=True, text=True, timeout=300)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["square", "two"])
-def test_the_benchmark_script_builds_its_inputs(name: str, liger_workspace: Path) -> None:
-    """Imported beside Liger's own utilities; the torch layer runs. Nothing is timed without a GPU."""
-    path = f"benchmark/scripts/benchmark_{name}.py"
-    (liger_workspace / path).write_text(rendered(name, liger_workspace)[path])
+def test_rendered_tests_pass_on_generated_kernels_and_fail_on_a_wrong_one(liger_workspace: Path) -> None:
+    """Scalars between tensors, outputs without a gradient, inputs without one, broadcast ones."""
+    tests = scaffolded(list(REFERENCES), liger_workspace)
+    done = run_tests(liger_workspace, tests)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+    ops = liger_workspace / "src/liger_kernel/ops/square.py"
+    text = ops.read_text()
+    for right, wrong in (("x_row * x_row", "x_row * x_row * 1.001"), ("2.0 * x_row", "2.001 * x_row")):
+        assert right in text, text
+        ops.write_text(text.replace(right, wrong, 1))
+        assert run_tests(liger_workspace, ["test/transformers/test_square.py"]).returncode == 1
+
+
+@pytest.mark.slow
+def test_benchmark_scripts_run_both_providers_on_the_same_inputs(liger_workspace: Path) -> None:
+    """Imported beside Liger's own utilities. Nothing is timed without a GPU."""
+    scaffolded(list(REFERENCES), liger_workspace)
     script = (
-        "import sys, types, torch\n"
-        "import liger_kernel.transformers\n"
-        f"liger_kernel.transformers.Liger{name.title()} = type('L', (torch.nn.Module,), {{}})\n"
-        f"import benchmark_{name} as b\nfrom utils import SingleBenchmarkRunInput\n"
-        "run = SingleBenchmarkRunInput(x=8, kernel_provider='torch', kernel_operation_mode='full',\n"
-        "    extra_benchmark_config={'hidden_size': 16, 'dtype': torch.float32})\n"
-        f"out = b.setup_{name}(run)\n"
-        f"y = b.forward_{name}(*out) if hasattr(b, 'forward_{name}') else out[1](out[0])\n"
-        "y.backward(torch.randn_like(y))\nassert out[0].grad is not None\nprint(tuple(y.shape))\n"
+        "import sys, importlib\n"
+        "from tigon_tools.interpreter import activate; activate()\n"
+        "import torch\nfrom utils import SingleBenchmarkRunInput\n"
+        "for name in sys.argv[1:]:\n"
+        "    script, results = importlib.import_module(f'benchmark_{name}'), []\n"
+        "    for provider in ('torch', 'liger'):\n"
+        "        run = SingleBenchmarkRunInput(x=8, kernel_provider=provider, kernel_operation_mode='full',\n"
+        "            extra_benchmark_config={'hidden_size': 16, 'dtype': torch.float32})\n"
+        "        torch.manual_seed(0)\n"
+        "        *inputs, layer = getattr(script, f'setup_{name}')(run)\n"
+        "        forward = getattr(script, f'forward_{name}', lambda x, layer: layer(x))\n"
+        "        y = forward(*inputs, layer)\n"
+        "        y.backward(torch.ones_like(y))\n"
+        "        results.append((y.detach(), inputs[0].grad))\n"
+        "    assert results[0][1] is not None, name\n"
+        "    torch.testing.assert_close(results[0], results[1])\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, *REFERENCES],
         cwd=liger_workspace / "benchmark" / "scripts",
         env={
-            "PYTHONPATH": f"{liger_workspace / 'src'}:{liger_workspace / 'benchmark' / 'scripts'}",
-            "PATH": "/usr/bin:/bin",
+            **os.environ,
+            "PYTHONPATH": f"{liger_workspace / 'src'}{os.pathsep}{liger_workspace / 'benchmark/scripts'}",
         },
         capture_output=True,
         text=True,
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == "(8, 16)"
 
 
 def test_style_problems_that_were_there_are_not_the_tasks(liger_workspace: Path) -> None:

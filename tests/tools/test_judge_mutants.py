@@ -189,3 +189,11 @@ def test_a_crash_is_a_finding(tmp_path: Path) -> None:
 def test_a_candidate_that_cannot_be_loaded(tmp_path: Path) -> None:
     result = judged(write(tmp_path, "import no_such_package\n"), "SiluMul")
     assert "ModuleNotFoundError: No module named 'no_such_package' (candidate.py:1)" in failed(result)["load"].detail
+
+
+def test_leaving_and_garbage_are_findings(tmp_path: Path) -> None:
+    start = "        dc_rows = _rows(dc)\n"
+    leaves = write(tmp_path, SILU_MUL, (start, f"{start}        import os\n        os._exit(7)\n"))
+    assert "exit code 7" in failed(judged(leaves, "SiluMul"))["crash"].detail
+    closes = write(tmp_path, SILU_MUL, (start, f"{start}        import os\n        os.closerange(3, 256)\n"))
+    assert "crash" in failed(judged(closes, "SiluMul"))

@@ -267,12 +267,20 @@ def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any
     keywords = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     if facts.is_module:
         return _instance(reference, keywords)
-    required = {a.name for a in _scalars(facts) if a.required}
-    given = ", ".join(f"{name}={value!r}" for name, value in settings.items() if name in required)
-    if not given:
+    if not any(a.required for a in _scalars(facts)):
         return reference.entry
     arguments = ", ".join(a.name for a in _tensors(facts))
-    return f"lambda {arguments}: {reference.entry}({arguments}, {given})"
+    passed: list[str] = []
+    by_name = False
+    for argument in facts.inputs:
+        if argument.kind == "static" or (argument.kind == "scalar" and not argument.required):
+            by_name = True
+        elif argument.kind == "scalar":
+            by_name = True
+            passed.append(f"{argument.name}={settings[argument.name]!r}")
+        else:
+            passed.append(f"{argument.name}={argument.name}" if by_name else argument.name)
+    return f"lambda {arguments}: {reference.entry}({', '.join(passed)})"
 
 
 def _render(template: str, **context: Any) -> str:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from typing import Any
@@ -22,6 +23,10 @@ CASE_SECONDS = 60.0
 
 LOAD_SECONDS = 120.0
 """For importing the candidate: Liger imports transformers."""
+
+
+END_SECONDS = 2.0
+"""For a process to be gone after its end of the pipe is: a core dump takes a moment."""
 
 
 class CandidateGone(Exception):
@@ -113,11 +118,28 @@ class CandidateProcess:
             raise CandidateGone(f"no answer within {seconds:g} s")
         try:
             return receive(self._connection)
-        except (EOFError, OSError, ValueError):
+        except (EOFError, OSError):
             raise CandidateGone(self._ended()) from None
+        except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as problem:
+            self.stop()
+            raise CandidateGone(f"it sent what is no answer ({type(problem).__name__})") from None
 
     def _ended(self) -> str:
-        status = self._reap()
+        """How it ended; one that closed the pipe and lives on is killed."""
+        pid, end = 0, time.monotonic() + END_SECONDS
+        status = 0
+        while pid == 0 and time.monotonic() < end:
+            try:
+                pid, status = os.waitpid(self._pid, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                time.sleep(0.01)
+        if pid == 0:
+            self.stop()
+            return "it closed the pipe"
+        self._pid = 0
+        self._forget()
         self.stop()
         if os.WIFSIGNALED(status):
             return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
@@ -128,8 +150,11 @@ class CandidateProcess:
         status = 0
         with contextlib.suppress(ChildProcessError):
             _, status = os.waitpid(self._pid, 0)
+        self._forget()
+        self._pid = 0
+        return status
+
+    def _forget(self) -> None:
         if self._process is not None:
             self._process.returncode = 0  # reaped here; Popen must not wait for the pid again
             self._process = None
-        self._pid = 0
-        return status
