@@ -30,7 +30,7 @@ REFERENCES = {
         "def middle(a, scale: float, b):\n    return a * scale + b\n",
         (InputSpec("a", (4, 8)), InputSpec("b", (4, 8))),
     ),
-    "two": ("def two(x, limit: float = 2.0):\n    y = x.clamp(max=limit)\n    return y, y * x\n", None),
+    "two": ("def two(x, limit: float = 2.0):\n    low = x.clamp(max=limit)\n    return low, low * x\n", None),
     "masked": (
         "def masked(x, keep):\n    return torch.where(keep, x * x, 0.0)\n",
         (InputSpec("x", (4, 8)), InputSpec("keep", (4, 8), "bool")),
@@ -121,7 +121,10 @@ def test_rendered_tests_pass_on_generated_kernels_and_fail_on_a_wrong_one(liger_
 
     ops = liger_workspace / "src/liger_kernel/ops/square.py"
     text = ops.read_text()
-    for right, wrong in (("x_row * x_row", "x_row * x_row * 1.001"), ("2.0 * x_row", "2.001 * x_row")):
+    for right, wrong in (
+        ("    y = x * x\n", "    y = x * x * 1.001\n"),
+        ("    dx = 2 * dy * x\n\n", "    dx = 2.001 * dy * x\n\n"),
+    ):
         assert right in text, text
         ops.write_text(text.replace(right, wrong, 1))
         assert run_tests(liger_workspace, ["test/transformers/test_square.py"]).returncode == 1

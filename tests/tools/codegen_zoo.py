@@ -50,6 +50,8 @@ ZOO = {
     "elu": "def f(x):\n    return F.elu(x, alpha=1.5)",
     "hardswish": "def f(x):\n    return F.hardswish(x)",
     "three_in_two_out": ("def f(a, b, c):\n    y = a * torch.tanh(b) + c\n    z = torch.exp(a) * c\n    return y, z"),
+    # a named output beside one without a name
+    "named_y": "def f(x):\n    y = x * x\n    return y, y * x",
     "divide": "def f(a, b):\n    return a / (b * b + 1)",
     "tie": "def f(a, b):\n    return torch.maximum(a, b) * torch.minimum(a, b)",
     # gradients that are the upstream gradient itself, or none

@@ -122,6 +122,21 @@ def test_a_literal_cast_is_not_taken_for_the_inputs_dtype() -> None:
     assert follows.outputs[0].dtype == "input"
 
 
+@pytest.mark.parametrize(
+    ("code", "symbols"),
+    [
+        ("def f(x):\n    return x * x", ["Y"]),
+        ("def f(x):\n    z = x * x\n    return z", ["z"]),
+        ("def f(x):\n    glu = x * x\n    return glu + 1, glu", ["Y", "glu"]),
+        # Files are generated in lower case, where `Y` and `y` would be one name.
+        ("def f(x):\n    y = x * x\n    return y, y * x", ["y", "Y2"]),
+        ("def f(x, y):\n    return x * y, x + y", ["Y1", "Y2"]),
+    ],
+)
+def test_outputs_have_the_references_names_where_it_has_some(code: str, symbols: list[str]) -> None:
+    assert [o.symbol for o in trace(load(reference(code))).outputs] == symbols
+
+
 def test_a_scalar_that_decides_control_flow_is_fixed_and_said_so() -> None:
     operation = trace(
         load(reference("def f(x, alpha: float = 2.0):\n    if alpha > 1:\n        return x * alpha\n    return x * x"))

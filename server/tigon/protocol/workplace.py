@@ -54,6 +54,7 @@ class Workplace:
             from tigon.workflow.service import KernelWorkflow
 
             self._workflow = KernelWorkflow(root)
+            self._workflow.jobs.warm()  # whatever is called first, a trace follows
         return self._workflow
 
     async def close(self) -> None:

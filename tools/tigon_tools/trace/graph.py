@@ -399,8 +399,9 @@ def _output_names(loaded: LoadedReference, count: int, taken: set[str]) -> list[
     """The reference's own names for what it returns; `Y` for an expression."""
     returned = loaded.returned_names if len(loaded.returned_names) == count else (None,) * count
     usable = [n if n is not None and n not in taken and returned.count(n) == 1 else None for n in returned]
-    unnamed = usable.count(None)
-    return [n or ("Y" if unnamed == 1 else f"Y{position + 1}") for position, n in enumerate(usable)]
+    known = {name.lower() for name in (*taken, *usable) if name is not None}
+    only = usable.count(None) == 1 and "y" not in known
+    return [n or ("Y" if only else f"Y{position + 1}") for position, n in enumerate(usable)]
 
 
 def _saved(
