@@ -14,8 +14,8 @@ import torch
 from torch import fx
 
 from tigon_tools.schema.reference import Evidence
-from tigon_tools.trace.graph import is_pointwise
 from tigon_tools.trace.operation import TracedOperation
+from tigon_tools.trace.partition import is_pointwise
 
 DESCRIPTIONS = {1: "element-wise", 2: "reduction", 3: "fused/complex"}
 
