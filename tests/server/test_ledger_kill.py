@@ -60,7 +60,7 @@ def test_what_was_committed_survives_a_kill_at_any_moment(tmp_path: Path) -> Non
 def test_two_writers_never_both_follow_the_same_event(tmp_path: Path) -> None:
     folder = tmp_path / ".tigon"
     Ledger(folder).close()
-    each = 100
+    each = 60
     writers = [start(folder, "task", each, name) for name in ("left", "right")]
     for writer in writers:
         go(writer)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
-from tigon.ledger.ledger import Conflict, Ledger
+from tigon.ledger.ledger import Conflict, Event, Ledger
 from tigon.workflow.kernel_profile import KernelProfile
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.tasks import NotAllowed, Task, check_allowed, fold
@@ -44,12 +44,12 @@ class TaskStore:
                 + (f"there are {', '.join(known[:10])}." if known else "there are none yet."),
                 "open one with emit_profile, or call task_status.",
             )
-        return fold(events)
+        return _fold(events)
 
     def tasks(self) -> list[Task]:
         """All tasks, the one that changed last first."""
         events = sorted(self.ledger.all_events(), key=lambda event: (event.task_id, event.seq))
-        folded = [fold(group) for _, group in groupby(events, key=lambda event: event.task_id)]
+        folded = [_fold(group) for _, group in groupby(events, key=lambda event: event.task_id)]
         return sorted(folded, key=lambda task: task.updated, reverse=True)
 
     def files_of_others(self, task: Task) -> frozenset[str]:
@@ -102,3 +102,11 @@ class TaskStore:
             json.loads(self.ledger.text(task.originals_text)) if task.originals_text else {}
         )
         return originals
+
+
+def _fold(events: Iterable[Event]) -> Task:
+    try:
+        return fold(events)
+    except NotAllowed as problem:
+        reason = f"the ledger has events that no Tigon writes: {problem}"
+        raise Refusal("ledger", reason, "tell the human: something else wrote in .tigon/ledger.db.") from None
