@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,9 +12,6 @@ from mcp.server.mcpserver.exceptions import ResourceNotFoundError
 from tigon.assets import read_reference
 from tigon.protocol.workplace import Workplace
 from tigon.workflow.refusal import Refusal
-
-TASK_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}")
-"""No dots and no slashes: a task id becomes part of a path."""
 
 
 def add_resources(server: MCPServer[Any], workplace: Workplace) -> None:
@@ -37,12 +33,9 @@ def add_resources(server: MCPServer[Any], workplace: Workplace) -> None:
         mime_type="text/markdown",
     )
     async def profile(task_id: str) -> str:
-        """The copy on disk, which emit_profile wrote for people."""
+        """From the ledger, like the report: copies on disk can be edited."""
         with _told():
-            path = workplace.root() / ".tigon" / "tasks" / task_id / "profile.md"
-            if TASK_ID.fullmatch(task_id) and path.is_file():
-                return path.read_text(encoding="utf-8")
-        raise ResourceNotFoundError(f"task {task_id!r} has no profile: call emit_profile first")
+            return workplace.workflow().profile_text(task_id)
 
     @server.resource(
         "tigon://tasks/{task_id}/report",
@@ -52,7 +45,6 @@ def add_resources(server: MCPServer[Any], workplace: Workplace) -> None:
         mime_type="text/markdown",
     )
     async def report(task_id: str) -> str:
-        """From the ledger, not the copy on disk: this one decides what a human approves."""
         with _told():
             return workplace.workflow().report_text(task_id)
 
