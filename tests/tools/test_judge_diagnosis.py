@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from tigon_tools.judge.cases import Case
+from tigon_tools.judge.compare import Mismatch
 from tigon_tools.judge.diagnosis import cause, where
+from tigon_tools.judge.findings import Findings
 from tigon_tools.judge.pattern import pattern_of
 
 TRUTH = torch.randn(6, 17, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
@@ -72,3 +74,12 @@ PLAIN = Case((7, 33))
 )  # fmt: skip
 def test_pattern(failing: Case, passing: Case, says: str) -> None:
     assert pattern_of([failing], [passing]) == says
+
+
+def test_what_explains_wrong_values_is_told_before_them() -> None:
+    findings = Findings(cases=1)
+    case = Case((2, 3))
+    findings.note("forward", Mismatch("output y is wrong", 9.0), case)
+    findings.note("input_modified", "x is modified", case)
+    result = findings.result(0.0)
+    assert [f.check for f in result.findings if f.status == "failed"] == ["input_modified", "forward"]

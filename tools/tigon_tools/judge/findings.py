@@ -25,6 +25,12 @@ _OF_VALUES = ("unwritten",)
 """Failures of comparisons that pass as "forward" or "gradient"."""
 
 
+_STATUSES = ("failed", "flagged", "passed", "skipped")
+
+_CAUSES = frozenset({"load", "run", "crash", "input_modified", "out_of_bounds", "unwritten"})
+"""Checks whose failure explains wrong values elsewhere; they are told first."""
+
+
 @dataclass
 class _Seen:
     passed: int = 0
@@ -91,7 +97,7 @@ class Findings:
             findings.append(Finding("shapes", "skipped", f"the reference does not take {shapes}."))
         if self.cases == 0 and not any(f.status == "failed" for f in findings):
             findings.append(Finding("cases", "failed", "no case could be run, so nothing was shown."))
-        findings.sort(key=lambda f: ("failed", "flagged", "passed", "skipped").index(f.status))
+        findings.sort(key=lambda f: (_STATUSES.index(f.status), f.check not in _CAUSES))
         passed = not any(f.status == "failed" for f in findings)
         return JudgeResult(passed, tuple(findings), self.cases, round(seconds, 2))
 

@@ -126,7 +126,7 @@ def _rest(
         moved = sorted({op_name(node) for node in moves})
         found.append(Evidence(f"{', '.join(moved)} only moves data.", tuple(moved)))
     reduced = [a.name for a in operation.arguments if a.requires_grad and broadcast(operation, a.shape)]
-    if reduced:
+    if reduced and tier < 3:  # a matrix product has no one iteration space to broadcast over
         what = " and ".join(reduced)
         found.append(
             Evidence(
