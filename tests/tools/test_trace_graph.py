@@ -162,6 +162,8 @@ def test_a_scalar_that_a_function_takes_as_a_number_only_is_fixed() -> None:
         ("def f(x):\n    y = x * 2\n    return y[y > 0]", "line 8", 8),
         ("def f(x):\n    return x @ torch.zeros(3, 5)", "line 7", 7),
         ("def f(x):\n    return x.detach() * 2", "no output depends", None),
+        ("def f(x):\n    return x > 0, x * 2", "before one that has one", None),
+        ("def f(x):\n    return (x * 2).detach(), x * 3", "before one that has one", None),
         ("def f(x):\n    return (x * 2, 3)", "output 1 is a int", None),
         ("def f(x):\n    return x", "is an input, unchanged", None),
         ("def f(x):\n    return undefined(x)", "undefined", 7),

@@ -153,6 +153,13 @@ def _run(compiled: Any, examples: list[torch.Tensor], loaded: LoadedReference) -
                     "no output depends on an input in a differentiable way.",
                     "A kernel needs a gradient: return what is computed from a floating input, without detach().",
                 )
+            if any(r.requires_grad for r in results[len(differentiable) :]):
+                # AOTAutograd numbers tangents by differentiable outputs alone; mixed up, a gradient is lost.
+                raise JobError(
+                    "untraceable",
+                    "an output without a gradient comes before one that has one.",
+                    "Return the differentiable outputs first.",
+                )
             torch.autograd.backward(differentiable, [torch.ones_like(r) for r in differentiable])
     except (JobError, ScalarMustBeFixed):
         raise
