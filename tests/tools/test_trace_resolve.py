@@ -57,6 +57,7 @@ def test_a_module_that_imports_relatively(tmp_path: Path) -> None:
         ("import torch\n\ndef f(x):\n    from scipy import special\n    return x\n", "line 4 imports 'scipy'", 4),
         ("def f(x)\n    return x\n", "not valid Python", 1),
         ("def f(x):\n    return x\n\ndef g(x):\n    return x\n", "defines f, g: which one", None),
+        ("def f(x):\n    return '\0'\n", "not valid Python", None),
         ("x = 3\ny = x\n", "no function and no nn.Module", None),
         ("missing.py:f", "missing.py cannot be read", None),
         ("no_such_module_here:f", "cannot be imported", None),
@@ -82,6 +83,12 @@ def test_what_is_not_a_reference_is_refused(source: str, says: str, line: int | 
         ("f = 3", None, "neither a function nor an nn.Module"),
         ("import torch\nclass f(torch.nn.Module):\n    def __init__(self, size): ...", None, "without arguments"),
         ("raise ValueError('no')\ndef f(x): ...", None, "line 1"),
+        ("def f(x): ...\ndef example_inputs():\n    return 1 / 0", None, "example_inputs() of snippet fails"),
+        (
+            "import torch\nclass f(torch.nn.Module):\n    def __init__(self):\n        raise ValueError('no')",
+            None,
+            "f() of snippet fails: ValueError: no (line 4)",
+        ),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused(code: str, inputs: tuple[InputSpec, ...] | None, says: str) -> None:

@@ -97,6 +97,8 @@ class _Writer:
         return name
 
     def _write(self, node: fx.Node) -> _Term:
+        if node.op == "get_attr":  # a constant tensor of the reference
+            return str(node.target).strip("_"), _ATOM
         op = _op(node)
         args = list(node.args)
         if op in _TRANSPARENT:

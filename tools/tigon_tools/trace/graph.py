@@ -28,7 +28,8 @@ from tigon_tools.trace.operation import (
     TracedOperation,
 )
 from tigon_tools.trace.partition import partition
-from tigon_tools.trace.reference import ArgumentSpec, LoadedReference, line_of
+from tigon_tools.trace.reference import ArgumentSpec, LoadedReference
+from tigon_tools.trace.refusals import check_outputs, check_random, explained
 
 _DECOMPOSITIONS: Any = core_aten_decompositions()  # typed wider than what aot_function asks for, and fine
 
@@ -39,6 +40,20 @@ class _Captured:
 
     forward: fx.GraphModule | None = None
     backward: fx.GraphModule | None = None
+    in_place_line: int | None = None
+
+
+@dataclass(frozen=True)
+class _Result:
+    """An output of the reference, as it was when traced."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    differentiable: bool
+
+
+class _OutputsShareMemory(Exception):
+    """AOTAutograd returns such outputs through their base, with one upstream gradient for all."""
 
 
 def trace(loaded: LoadedReference) -> TracedOperation:
@@ -47,12 +62,15 @@ def trace(loaded: LoadedReference) -> TracedOperation:
     Raises:
         JobError: "untraceable" naming the line or op; "bad_reference" where the reference fails.
     """
-    fixed: dict[str, int | None] = {}
+    fixed = _type_checked(loaded)
+    own_memory = False
     while True:
         try:
-            return _trace(loaded, fixed)
+            return _trace(loaded, fixed, own_memory)
+        except _OutputsShareMemory:
+            own_memory = True
         except ScalarMustBeFixed as needed:
-            new = {name: needed.line for name in needed.names if name not in fixed}
+            new = {name: f"Python needs its value on line {needed.line}" for name in needed.names if name not in fixed}
             if not new:
                 raise JobError(
                     "untraceable",
@@ -63,7 +81,14 @@ def trace(loaded: LoadedReference) -> TracedOperation:
             fixed.update(new)
 
 
-def _trace(loaded: LoadedReference, fixed: Mapping[str, int | None]) -> TracedOperation:
+def _type_checked(loaded: LoadedReference) -> dict[str, str]:
+    """Scalars whose Python type the reference asks for: a tensor in their place would take the other branch."""
+    lines = source.type_checks(source.parse(loaded.reference.code, loaded.reference.origin), loaded.reference.entry)
+    scalars = {s.name for s in loaded.arguments if s.kind == "scalar"}
+    return {name: f"Python asks for its type on line {line}" for name, line in lines.items() if name in scalars}
+
+
+def _trace(loaded: LoadedReference, fixed: dict[str, str], own_memory: bool) -> TracedOperation:
     dtype = _tracing_dtype(loaded)
     specs = loaded.arguments
     main = next((s.dtype for s in specs if s.kind != "scalar" and _floating(s)), "float32")
@@ -77,10 +102,17 @@ def _trace(loaded: LoadedReference, fixed: Mapping[str, int | None]) -> TracedOp
             "Give at least one floating input with requires_grad true.",
         )
     captured, outputs = _capture(
-        loaded, traced, examples, {s.name: s.value for s in specs if kinds[s.name] == "static"}
+        loaded, traced, examples, {s.name: s.value for s in specs if kinds[s.name] == "static"}, own_memory
     )
     assert captured.forward is not None
     assert captured.backward is not None
+    tangents = _tangent_placeholders(captured.backward)
+    _check_memory(captured, len(tangents) == sum(o.differentiable for o in outputs), own_memory)
+    check_random(captured.forward)
+    without_effect = _without_effect(traced, captured.forward)
+    if without_effect:
+        fixed.update(dict.fromkeys(without_effect, "forward does not read it, only the constructor does"))
+        return _trace(loaded, fixed, own_memory)
     return _operation(loaded, specs, kinds, traced, captured, outputs, dtype, main, fixed)
 
 
@@ -108,18 +140,24 @@ def _capture(
     traced: Sequence[ArgumentSpec],
     examples: list[torch.Tensor],
     statics: Mapping[str, Any],
-) -> tuple[_Captured, list[Any]]:
+    own_memory: bool,
+) -> tuple[_Captured, list[_Result]]:
     captured = _Captured()
-    outputs: list[Any] = []
+    outputs: list[_Result] = []
 
     def function(*values: torch.Tensor) -> Any:
         scalars = {s.name: v for s, v in zip(traced, values, strict=True) if s.kind == "scalar"}
         named = {**statics, **{s.name: v for s, v in zip(traced, values, strict=True)}}
-        with TracingMode(scalars, loaded.filename):
+        with TracingMode(scalars, loaded.filename) as mode:
             results = loaded.call(named)
-        _check_outputs(results, values, loaded)
-        outputs[:] = [(tuple(r.shape), r.dtype) for r in results]
-        return results
+        captured.in_place_line = mode.in_place_line
+        check_outputs(results, values)
+        outputs[:] = [_Result(tuple(r.shape), r.dtype, r.requires_grad) for r in results]
+        return tuple(r.clone() for r in results) if own_memory else results
+
+    def divide(joint: fx.GraphModule, inputs: Any, *, num_fwd_outputs: int, **kwargs: Any) -> Any:
+        _check_memory(captured, num_fwd_outputs == len(outputs), own_memory)
+        return partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **kwargs)
 
     def keep(name: str) -> Any:
         def compiler(module: fx.GraphModule, _: Any) -> Any:
@@ -132,7 +170,7 @@ def _capture(
         function,
         keep("forward"),
         keep("backward"),
-        partition_fn=partition,
+        partition_fn=divide,
         decompositions=_DECOMPOSITIONS,
     )
     _run(compiled, examples, loaded)
@@ -153,59 +191,43 @@ def _run(compiled: Any, examples: list[torch.Tensor], loaded: LoadedReference) -
                     "no output depends on an input in a differentiable way.",
                     "A kernel needs a gradient: return what is computed from a floating input, without detach().",
                 )
-            if any(r.requires_grad for r in results[len(differentiable) :]):
-                # AOTAutograd numbers tangents by differentiable outputs alone; mixed up, a gradient is lost.
-                raise JobError(
-                    "untraceable",
-                    "an output without a gradient comes before one that has one.",
-                    "Return the differentiable outputs first.",
-                )
             torch.autograd.backward(differentiable, [torch.ones_like(r) for r in differentiable])
-    except (JobError, ScalarMustBeFixed):
+    except (JobError, ScalarMustBeFixed, _OutputsShareMemory):
         raise
     except Exception as problem:
-        raise _explained(problem, loaded) from None
+        raise explained(problem, loaded) from None
 
 
-def _explained(problem: Exception, loaded: LoadedReference) -> JobError | ScalarMustBeFixed:
-    cause: BaseException | None = problem
-    while cause is not None:
-        if isinstance(cause, (JobError, ScalarMustBeFixed)):
-            return cause
-        cause = cause.__cause__ or cause.__context__
-    line = line_of(problem, loaded.filename)
-    text = str(problem).strip().splitlines()[0] if str(problem).strip() else ""
+def _check_memory(captured: _Captured, one_each: bool, own_memory: bool) -> None:
+    """Every output has to be a value of its own, and nothing else may be returned.
+
+    Raises:
+        _OutputsShareMemory: tracing again with outputs of their own may do.
+        JobError: "untraceable" where an input is changed in place.
+    """
+    if one_each:
+        return
+    if not own_memory:
+        raise _OutputsShareMemory
+    line = captured.in_place_line
     where = f"line {line} of the reference" if line else "the reference"
-    data_dependent = type(problem).__name__ in ("DataDependentOutputException", "GuardOnDataDependentSymNode")
-    if data_dependent or "DynamicOutputShape" in type(problem).__name__:
-        return JobError(
-            "untraceable",
-            f"{where} needs a tensor's value while tracing ({text}): data-dependent control flow or shapes.",
-            "Write it with torch.where or masks.",
-            line,
-        )
-    return JobError(
+    raise JobError(
         "untraceable",
-        f"{where} fails: {type(problem).__name__}: {text}",
-        "Correct the reference, or the inputs it is traced with (shapes, dtypes).",
+        f"{where} changes an input, a parameter or a buffer in place.",
+        "Compute a new tensor instead (`x * 2`, not `x.mul_(2)`); put modules that keep statistics in eval().",
         line,
     )
 
 
-def _check_outputs(results: tuple[Any, ...], values: Sequence[torch.Tensor], loaded: LoadedReference) -> None:
-    for position, result in enumerate(results):
-        if not isinstance(result, torch.Tensor):
-            raise JobError(
-                "untraceable",
-                f"output {position} is a {type(result).__name__}, not a tensor.",
-                "Return tensors only.",
-            )
-        if any(result is value for value in values):
-            raise JobError(
-                "untraceable",
-                f"output {position} is an input, unchanged.",
-                "Return only what is computed; a caller has its inputs already.",
-            )
+def _without_effect(traced: Sequence[ArgumentSpec], forward: fx.GraphModule) -> list[str]:
+    """Settings of a module's constructor that no value depends on: what was made from them stays as it was."""
+    placeholders = forward.graph.find_nodes(op="placeholder")
+    return [s.name for s, p in zip(traced, placeholders, strict=True) if s.attribute and not p.users]
+
+
+def _tangent_placeholders(backward: fx.GraphModule) -> list[fx.Node]:
+    """In the order of the differentiable outputs; AOTAutograd numbers these, not all outputs."""
+    return [n for n in backward.graph.find_nodes(op="placeholder") if n.name.startswith("tangents_")]
 
 
 def _operation(
@@ -214,10 +236,10 @@ def _operation(
     kinds: Mapping[str, str],
     traced: Sequence[ArgumentSpec],
     captured: _Captured,
-    results: Sequence[tuple[tuple[int, ...], torch.dtype]],
+    results: Sequence[_Result],
     dtype: torch.dtype,
     main: str,
-    fixed: Mapping[str, int | None],
+    fixed: Mapping[str, str],
 ) -> TracedOperation:
     forward, backward = captured.forward, captured.backward
     assert forward is not None
@@ -226,9 +248,13 @@ def _operation(
     by_spec = {s.name: p for s, p in zip(traced, placeholders, strict=True)}
     arguments = tuple(_argument(s, kinds[s.name], by_spec.get(s.name), main) for s in specs)
     returned = list(forward.graph.find_nodes(op="output")[0].args[0])
-    outputs = _outputs(loaded, returned[: len(results)], results, dtype, backward, arguments)
+    outputs = _outputs(loaded, returned[: len(results)], results, dtype, arguments)
     saved = _saved(returned[len(results) :], backward, arguments, outputs)
-    tangents = _tangents(backward, saved, outputs)
+    differentiable = [o for o in outputs if o.differentiable]
+    tangents = tuple(
+        Tangent(output, placeholder)
+        for output, placeholder in zip(differentiable, _tangent_placeholders(backward), strict=True)
+    )
     gradients = _gradients(backward, arguments)
     shapes = [a.shape for a in arguments if a.shape is not None] + [o.shape for o in outputs]
     try:
@@ -236,9 +262,9 @@ def _operation(
     except RuntimeError:
         space = max(shapes, key=len)
     notes = list(loaded.notes)
-    for name, line in fixed.items():
+    for name, reason in fixed.items():
         value = next(s.value for s in specs if s.name == name)
-        notes.append(f"{name} is fixed at {value!r}: Python needs its value on line {line}.")
+        notes.append(f"{name} is fixed at {value!r}: {reason}.")
     return TracedOperation(
         forward, backward, arguments, outputs, saved, tangents, gradients, dtype, space,
         loaded.module is not None, loaded.reference.code, loaded.reference.entry, tuple(notes),
@@ -269,18 +295,15 @@ def _argument(spec: ArgumentSpec, kind: str, placeholder: fx.Node | None, main: 
 def _outputs(
     loaded: LoadedReference,
     nodes: Sequence[Any],
-    results: Sequence[tuple[tuple[int, ...], torch.dtype]],
+    results: Sequence[_Result],
     dtype: torch.dtype,
-    backward: fx.GraphModule,
     arguments: Sequence[Argument],
 ) -> tuple[Output, ...]:
     names = _output_names(loaded, len(results), {a.name for a in arguments})
-    tangents = [n.name for n in backward.graph.nodes if n.op == "placeholder" and n.name.startswith("tangents")]
     outputs = []
-    for position, (node, (shape, own), name) in enumerate(zip(nodes, results, names, strict=True)):
-        label = "input" if own == dtype else str(own)[6:]
-        differentiable = own.is_floating_point and f"tangents_{position + 1}" in tangents
-        outputs.append(Output(name, name, node, shape, label, differentiable))
+    for node, result, name in zip(nodes, results, names, strict=True):
+        label = "input" if result.dtype == dtype else str(result.dtype)[6:]
+        outputs.append(Output(name, name, node, result.shape, label, result.differentiable))
     return tuple(outputs)
 
 
@@ -312,16 +335,6 @@ def _saved(
         else:
             saved.append(Saved(node.name, "intermediate", node, placeholders[node.name]))
     return tuple(saved)
-
-
-def _tangents(backward: fx.GraphModule, saved: Sequence[Saved], outputs: Sequence[Output]) -> tuple[Tangent, ...]:
-    known = {s.backward for s in saved}
-    tangents = []
-    for node in backward.graph.nodes:
-        if node.op == "placeholder" and node not in known:
-            position = int(node.name.rsplit("_", 1)[1]) - 1
-            tangents.append(Tangent(outputs[position], node))
-    return tuple(tangents)
 
 
 def _gradients(backward: fx.GraphModule, arguments: Sequence[Argument]) -> tuple[Gradient, ...]:

@@ -6,6 +6,7 @@ scalar is an argument. Both are caught where the calls are still Python: in a `T
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -97,11 +98,13 @@ class TracingMode(TorchFunctionMode):
     """Marks casts, keeps scalars symbolic, and names the line where neither is possible.
 
     scalars: the 0-dim tensors that stand for Python scalars, by name.
+    in_place_line: of the last call that changed a tensor in place, once there was one.
     """
 
     def __init__(self, scalars: Mapping[str, torch.Tensor], filename: str) -> None:
         super().__init__()
         self._filename = filename
+        self.in_place_line: int | None = None
         # Tensors are kept as well as their ids: an id is only unique while its object lives.
         self._tainted: dict[int, tuple[torch.Tensor, frozenset[str]]] = {
             id(tensor): (tensor, frozenset({name})) for name, tensor in scalars.items()
@@ -111,6 +114,8 @@ class TracingMode(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if _changes_in_place(func, kwargs):
+            self.in_place_line = reference_line(self._filename)
         if func in _TRUTH:
             self._refuse_truth(func, args[0])
         target = cast_target(func, args, kwargs)
@@ -164,12 +169,38 @@ class TracingMode(TorchFunctionMode):
             return func(*args, **kwargs)
         replacement = _WITH_TENSOR_SCALARS.get(func)
         if replacement is not None:
-            return replacement(*args, **kwargs)
+            return self._as_with_numbers(replacement(*args, **kwargs), args, kwargs)
         try:
-            return func(*args, **kwargs)
+            return self._as_with_numbers(func(*args, **kwargs), args, kwargs)
         except (TypeError, DataDependentOutputException) as problem:
             # "argument 'eps' must be float, not Tensor" and its kin: only a number will do.
             raise ScalarMustBeFixed(names, reference_line(self._filename)) from problem
+
+    def _as_with_numbers(self, result: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The result in the dtype it has where the scalars are Python's numbers.
+
+        A number among floats changes no dtype, and makes the default one of bools and integers. A 0-dim
+        float64 tensor does so beside tensors with dimensions only, and makes float64 of bools and integers.
+        """
+        if not isinstance(result, torch.Tensor) or result.dtype != torch.float64 or kwargs.get("dtype") is not None:
+            return result
+        tensors = [v for v in _flat((args, tuple(kwargs.values()))) if isinstance(v, torch.Tensor)]
+        others = [t.dtype for t in tensors if not self._names(t)]
+        floats = [dtype for dtype in others if dtype.is_floating_point]
+        if not others or torch.float64 in others:
+            return result
+        return result.to(functools.reduce(torch.promote_types, floats) if floats else torch.get_default_dtype())
+
+
+_AUGMENTED = frozenset(
+    "__iadd__ __isub__ __imul__ __itruediv__ __ifloordiv__ __imod__ __ipow__ __iand__ __ior__ __ixor__ __setitem__".split()
+)
+
+
+def _changes_in_place(func: Any, kwargs: Mapping[str, Any]) -> bool:
+    name = getattr(func, "__name__", "")
+    named_so = name.endswith("_") and not name.endswith("__")
+    return named_so or name in _AUGMENTED or kwargs.get("inplace") is True or kwargs.get("out") is not None
 
 
 def _flat(value: Any) -> Iterable[Any]:
@@ -181,7 +212,8 @@ def _flat(value: Any) -> Iterable[Any]:
 
 
 # The same functions in ops that take tensors where these take numbers only. Each is the
-# definition in PyTorch's documentation, safe where a branch not taken would overflow.
+# definition in PyTorch's documentation, safe where a branch not taken would overflow; comparisons
+# are the ones that PyTorch's kernels make, which decide what becomes of NaN.
 
 
 def _leaky_relu(x: Any, negative_slope: Any = 0.01, inplace: bool = False) -> Any:
@@ -189,11 +221,11 @@ def _leaky_relu(x: Any, negative_slope: Any = 0.01, inplace: bool = False) -> An
 
 
 def _elu(x: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
-    return torch.where(x > 0, x, alpha * torch.expm1(torch.clamp(x, max=0)))
+    return torch.where(x <= 0, alpha * torch.expm1(torch.clamp(x, max=0)), x)
 
 
 def _celu(x: Any, alpha: Any = 1.0, inplace: bool = False) -> Any:
-    return torch.where(x > 0, x, alpha * torch.expm1(torch.clamp(x, max=0) / alpha))
+    return torch.where(x <= 0, alpha * torch.expm1(torch.clamp(x, max=0) / alpha), x)
 
 
 def _softplus(x: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
@@ -203,15 +235,15 @@ def _softplus(x: Any, beta: Any = 1.0, threshold: Any = 20.0) -> Any:
 
 
 def _threshold(x: Any, threshold: Any, value: Any, inplace: bool = False) -> Any:
-    return torch.where(x > threshold, x, value)
+    return torch.where(x <= threshold, value, x)
 
 
 def _hardshrink(x: Any, lambd: Any = 0.5) -> Any:
-    return torch.where((x > lambd) | (x < -lambd), x, 0.0)
+    return torch.where((x >= -lambd) & (x <= lambd), 0.0, x)
 
 
 def _softshrink(x: Any, lambd: Any = 0.5) -> Any:
-    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, 0.0))
+    return torch.where(x > lambd, x - lambd, torch.where(x < -lambd, x + lambd, x * 0.0))
 
 
 def _as_tensor(bound: Any) -> Any:

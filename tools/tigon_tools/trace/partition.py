@@ -121,7 +121,7 @@ def is_pointwise(node: fx.Node) -> bool:
 _ALSO_POINTWISE = frozenset(
     "prims.convert_element_type aten._to_copy aten.expand aten.unsqueeze aten.squeeze aten.clone aten.alias "
     "aten.detach aten.view aten.full aten.full_like aten.scalar_tensor aten.zeros_like aten.ones_like "
-    "aten.zeros aten.ones aten.copy aten.where aten.positive".split()
+    "aten.zeros aten.ones aten.copy aten.where aten.positive aten.lift_fresh_copy".split()
 )
 
 

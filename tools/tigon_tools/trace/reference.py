@@ -166,6 +166,17 @@ def _execute(reference: Reference) -> tuple[str, dict[str, Any]]:
     return filename, fresh.__dict__
 
 
+def _failed(what: str, problem: Exception, reference: Reference) -> JobError:
+    line = line_of(problem, f"<reference {reference.origin}>")
+    where = f" (line {line})" if line else ""
+    return JobError(
+        "bad_reference",
+        f"{what} of {reference.origin} fails: {type(problem).__name__}: {problem}{where}.",
+        "Correct the reference; it has to run on its own.",
+        line,
+    )
+
+
 def line_of(problem: BaseException, filename: str) -> int | None:
     line = None
     trace = problem.__traceback__
@@ -188,6 +199,8 @@ def _callable(entry: Any, reference: Reference) -> tuple[nn.Module | None, Any, 
                 f"{reference.entry} cannot be made without arguments: {problem}.",
                 "Give its constructor defaults, or name a module-level instance as the entry.",
             ) from None
+        except Exception as problem:
+            raise _failed(f"{reference.entry}()", problem, reference) from None
         return module, module.forward, _constructor_scalars(entry, module)
     if inspect.isclass(entry) or not callable(entry):
         raise JobError(
@@ -221,6 +234,8 @@ def _parameter_names(module: nn.Module | None, taken: set[str]) -> dict[str, str
     chosen: dict[str, str] = {}
     for name in names:
         argument = name.replace(".", "_")
+        if argument[0].isdigit():  # of an nn.Sequential: "0.weight"
+            argument = f"layer{argument}"
         chosen[name] = argument if argument not in taken else f"{argument}_parameter"
     return chosen
 
@@ -285,7 +300,10 @@ def _given_inputs(
     example = namespace.get("example_inputs")
     if not callable(example):
         return {}
-    values = example()
+    try:
+        values = example()
+    except Exception as problem:
+        raise _failed("example_inputs()", problem, reference) from None
     if not isinstance(values, Mapping):
         values = values if isinstance(values, (tuple, list)) else (values,)
         values = dict(zip((p.name for p in parameters), values, strict=False))

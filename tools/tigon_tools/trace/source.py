@@ -20,11 +20,13 @@ def parse(code: str, origin: str) -> ast.Module:
     """
     try:
         return ast.parse(code)
-    except SyntaxError as problem:
-        line = problem.lineno
+    except (SyntaxError, ValueError, RecursionError) as problem:
+        # ValueError: null bytes or lone surrogates; RecursionError: an expression nested too deep.
+        line = getattr(problem, "lineno", None)
+        where = f" (line {line})" if line else ""
         raise JobError(
             "bad_reference",
-            f"{origin} is not valid Python: {problem.msg} (line {line}).",
+            f"{origin} is not valid Python: {getattr(problem, 'msg', problem)}{where}.",
             "Correct the reference's code.",
             line,
         ) from None
@@ -123,6 +125,19 @@ def returned_names(tree: ast.Module, entry: str) -> tuple[str | None, ...]:
     value = returns[0].value
     items = value.elts if isinstance(value, (ast.Tuple, ast.List)) else [value]
     return tuple(item.id if isinstance(item, ast.Name) else None for item in items)
+
+
+def type_checks(tree: ast.Module, entry: str) -> dict[str, int]:
+    """Names that the entry asks for their Python type (`isinstance(alpha, float)`), and the line."""
+    function = _entry_function(tree, entry)
+    found: dict[str, int] = {}
+    for node in ast.walk(function) if function else ():
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args):
+            continue
+        asked = node.args[0]
+        if node.func.id in ("isinstance", "type") and isinstance(asked, ast.Name):
+            found.setdefault(asked.id, node.lineno)
+    return found
 
 
 def mentions_dtype(tree: ast.Module, dtype: str) -> bool:
