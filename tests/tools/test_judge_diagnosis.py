@@ -81,5 +81,5 @@ def test_what_explains_wrong_values_is_told_before_them() -> None:
     case = Case((2, 3))
     findings.note("forward", Mismatch("output y is wrong", 9.0), case)
     findings.note("input_modified", "x is modified", case)
-    result = findings.result(0.0)
+    result = findings.result(0.0, gradients=True)
     assert [f.check for f in result.findings if f.status == "failed"] == ["input_modified", "forward"]

@@ -192,3 +192,45 @@ def test_one_dimension_and_none(tmp_path: Path) -> None:
     for shape in ((48,), (), (2, 3, 2, 8)):
         result = judged(tmp_path, DOUBLE, DOUBLE, InputSpec("x", shape))
         assert result.passed, shown(result)
+
+
+def test_work_done_by_pytorch_is_no_kernel(tmp_path: Path) -> None:
+    assert judged(tmp_path, DOUBLE, DOUBLE).passed
+    result = judged(tmp_path, DOUBLE, DOUBLE, kernels=True, dtypes=("float32",))
+    assert set(failed(result)) == {"kernels"}
+    assert "launches no Triton kernel" in failed(result)["kernels"].detail
+
+
+def test_a_gradient_never_compared_is_not_passed(tmp_path: Path) -> None:
+    """A reference whose gradient disappears for the values that are tried shows nothing of the backward."""
+    code = "def f(x):\n    return torch.tanh(x), torch.tanh(x).detach()\n"
+    assert judged(tmp_path, code, code).passed
+    gone = "def f(x):\n    return torch.tanh(x if x.shape == (300, 4000) else x.detach())\n"
+    result = judged(tmp_path, gone, gone, InputSpec("x", (300, 4000)), dtypes=("float32",))
+    assert "no gradient was compared" in failed(result)["gradient"].detail
+
+
+def test_a_number_where_the_reference_makes_nan_of_numbers_is_flagged(tmp_path: Path) -> None:
+    reference = "def f(x):\n    return torch.exp(x) / (1 + torch.exp(x))\n"
+    result = judged(tmp_path, reference, "def f(x):\n    return torch.sigmoid(x)\n", dtypes=("float32",))
+    assert result.passed, shown(result)
+    root = "def f(x):\n    return torch.sqrt(x)\n"
+    result = judged(tmp_path, root, "def f(x):\n    return torch.sqrt(x.clamp(min=0))\n", dtypes=("float32",))
+    assert any(f.status == "flagged" and "where the reference is nan" in f.detail for f in result.findings)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["torch.tanh(torch.tanh(x))", "torch.exp(x) * torch.exp(-x) * x", "torch.exp(x) / (1 + torch.exp(x))"],
+)
+def test_what_float32_cannot_hold_is_no_fault(formula: str, tmp_path: Path) -> None:
+    """Saturation, cancellation and results below the normal numbers: another right formula is not failed for them."""
+    reference = f"def f(x):\n    return {formula}\n"
+    other = {
+        "torch.tanh(torch.tanh(x))": "torch.tanh(2 * torch.sigmoid(2 * x.float()) - 1).to(x.dtype)",
+        "torch.exp(x) * torch.exp(-x) * x": "(x * (torch.exp(-x.float()) * torch.exp(x.float()))).to(x.dtype)",
+        "torch.exp(x) / (1 + torch.exp(x))": "torch.exp(x.float() - torch.log1p(torch.exp(x.float()))).to(x.dtype)",
+    }[formula]
+    for seed in range(3):
+        result = judged(tmp_path, reference, f"def f(x):\n    return {other}\n", seed=seed)
+        assert result.passed, shown(result)

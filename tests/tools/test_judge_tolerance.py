@@ -6,13 +6,14 @@ import pytest
 import torch
 
 from tigon_tools.judge.compare import Expected, compare
-from tigon_tools.judge.tolerance import EagerError, eager_error, is_off, last_bit_moved, slack_of
+from tigon_tools.judge.rounding import Flushed, LastBitsMoved, last_bit_moved
+from tigon_tools.judge.tolerance import FINER, EagerError, eager_error, is_off, slack_of
 
 X = torch.randn(64, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
 
 def expected(truth: torch.Tensor, eager: torch.Tensor) -> Expected:
-    return Expected("output Y", truth, eager, eager_error(eager, truth), torch.zeros_like(truth), {})
+    return Expected("output Y", truth, eager, eager_error(eager, truth), lambda: torch.zeros_like(truth), {})
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
@@ -76,8 +77,32 @@ def test_where_eager_lost_the_value_shows_nothing() -> None:
 def test_slack_is_the_sensitivity_and_not_a_jump() -> None:
     x = torch.tensor([80.0, 1.0, 1.0], dtype=torch.float64)
     function = lambda v: torch.stack([torch.exp(v[0]), torch.exp(v[1]), (v[2] >= 1).double()])  # noqa: E731
-    slack = slack_of(function(x), [function(last_bit_moved(x, seed)) for seed in range(4)])
+    moves = [tuple(function(last_bit_moved(x, seed, share)) for share in (1.0, FINER)) for seed in range(4)]
+    slack = slack_of(function(x), moves, function(x))  # type: ignore[arg-type]
     epsilon = torch.finfo(torch.float32).eps
     assert float(slack[0] / torch.exp(x[0])) == pytest.approx(80 * epsilon, rel=1e-3)
     assert float(slack[1] / torch.exp(x[1])) == pytest.approx(epsilon, rel=1e-3)
     assert float(slack[2]) == 0.0
+
+
+def test_what_cancels_on_the_way_is_open_to_the_rounding_of_its_terms() -> None:
+    x = torch.tensor([9.0], dtype=torch.float64)
+    truth = 1 - torch.tanh(x) ** 2
+    moves = []
+    for seed in range(8):
+        pair = []
+        for share in (1.0, FINER):
+            with LastBitsMoved(seed, share):
+                pair.append(1 - torch.tanh(x) ** 2)
+        moves.append((pair[0], pair[1]))
+    epsilon = torch.finfo(torch.float32).eps
+    # tanh, its square and the difference move by one epsilon each; the square doubles the first.
+    assert float(slack_of(truth, moves, truth)) == pytest.approx(3 * epsilon, rel=0.1)
+
+
+def test_what_a_flush_to_zero_takes_away_is_open() -> None:
+    x = torch.tensor([-88.0, -1.0], dtype=torch.float64)
+    truth = torch.exp(x) * torch.exp(-x)
+    with Flushed():
+        flushed = torch.exp(x) * torch.exp(-x)
+    assert slack_of(truth, [], flushed).tolist() == [pytest.approx(1.0), 0.0]

@@ -188,6 +188,7 @@ async def _judge(context: Context) -> tuple[GateStatus, str]:
         context.reference,
         str(context.workspace.root),
         context.device,
+        kernels=True,
         max_seconds=JUDGE_SECONDS,
     )
     result: JudgeResult = await context.jobs.run("judge", request, device=context.device, progress=context.progress)

@@ -16,6 +16,7 @@ class Answer:
     """outputs: before the backward; `outputs_change`: whether the backward changed them.
 
     inputs, upstream: as they are after the backward. aliases: outputs that share memory with an input.
+    launches: of Triton kernels, in the forward and in the backward.
     """
 
     outputs: list[torch.Tensor]
@@ -25,6 +26,7 @@ class Answer:
     outputs_change: bool
     overruns: list[Overrun]
     aliases: bool
+    launches: tuple[int, int]
 
     @classmethod
     def read(cls, header: dict[str, Any], tensors: list[torch.Tensor], wants: list[str], names: list[str]) -> Answer:
@@ -48,6 +50,7 @@ class Answer:
             any(header["outputs_change"]),
             overruns,
             any(header["aliases"]),
+            (int(header["launches"][0]), int(header["launches"][1])),
         )
 
     @property

@@ -13,6 +13,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,16 @@ import torch
 
 from tigon_tools.judge.allocations import Allocations
 from tigon_tools.judge.channel import receive, send
+from tigon_tools.judge.launches import Launches
 from tigon_tools.judge.layouts import Guarded, guarded, without_repeats
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What is kept account of while the candidate runs."""
+
+    allocations: Allocations
+    launches: Launches
 
 
 def load(candidate: str) -> Any:
@@ -60,7 +70,7 @@ def _module_of_file(path: Path) -> Any:
 def serve(connection: Connection, candidate: str, workspace: str | None, device: str) -> None:
     """Load the candidate and run cases until the pipe closes; ends the process."""
     torch.set_num_threads(1)
-    allocations = Allocations()
+    watched = Watched(Allocations(), Launches())
     try:
         if workspace is not None:
             from tigon_tools.gates.workspace_path import use_workspace
@@ -70,7 +80,8 @@ def serve(connection: Connection, candidate: str, workspace: str | None, device:
             from tigon_tools.interpreter.activation import activate
 
             activate()
-        allocations.install()
+        watched.allocations.install()
+        watched.launches.install()
         function = load(candidate)
         send(connection, {"ready": True}, [])
     except BaseException as problem:
@@ -83,7 +94,7 @@ def serve(connection: Connection, candidate: str, workspace: str | None, device:
         except (EOFError, OSError):
             os._exit(0)
         try:
-            kept, answer, results = _run(function, header, tensors, kept, device, allocations)
+            kept, answer, results = _run(function, header, tensors, kept, device, watched)
         except BaseException as problem:
             answer, results = {"error": _told(problem), "kind": type(problem).__name__}, []
         send(connection, answer, results)
@@ -103,7 +114,7 @@ def _run(
     tensors: list[torch.Tensor],
     kept: list[Guarded],
     device: str,
-    allocations: Allocations,
+    watched: Watched,
 ) -> tuple[list[Guarded], dict[str, Any], list[torch.Tensor]]:
     """One call forward and backward.
 
@@ -112,12 +123,15 @@ def _run(
     values = iter(tensors)
     placed = _place(header, values, kept, device)
     arguments, leaves = _arguments(header["inputs"], placed)
+    allocations, launches = watched.allocations, watched.launches
+    before = launches.count
     with allocations.active():
         outputs = _call(function, header["inputs"], arguments)
         outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         outputs = [o for o in outputs if isinstance(o, torch.Tensor)]
         results = [o.detach().clone() for o in outputs]
         upstream = [_placed(d, next(values), device) for d in header["upstream"]]
+        between = launches.count
         gradients = _gradients(outputs, leaves, upstream, header)
     answer = {
         "outputs": len(outputs),
@@ -125,6 +139,7 @@ def _run(
         "upstream": len(upstream),
         "outputs_change": [not _same(r, o) for r, o in zip(results, outputs, strict=True)],
         "overrun": [b.overrun() for b in (*placed, *upstream, *allocations.made)],
+        "launches": (between - before, launches.count - between),
         "aliases": [any(_same_storage(o, b.tensor) for b in placed) for o in outputs],
     }
     results += [g for g in gradients if g is not None]

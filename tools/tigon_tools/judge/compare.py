@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -16,13 +16,15 @@ from tigon_tools.judge.tolerance import EagerError, allowed, allowed_norm, is_of
 class Mismatch:
     """what: a sentence. excess: worst error over what is allowed (for choosing the worst case).
 
-    special: only about NaN and infinities that get lost.
+    special: only about NaN and infinities that get lost. better: only about a number in the place of a NaN
+    that the reference makes of finite inputs, which may be the better formula.
     check: the finding it belongs to where that is one of its own ("unwritten").
     """
 
     what: str
     excess: float
     special: bool = False
+    better: bool = False
     check: str | None = None
 
 
@@ -31,7 +33,8 @@ class Expected:
     """What is right for one tensor.
 
     truth: in float64. eager: PyTorch's own, in the case's dtype; its shape and dtype are the candidate's too.
-    error: eager's. slack: how far the truth moves with its inputs' last bits. others: truths by name that this one may have been confused with.
+    error: eager's. others: truths by name that this one may have been confused with.
+    slack: what float32 leaves open (`slack_of`); asked for only where a comparison would fail without it.
     skips_where_eager_is_off: for cases made to overflow and to sit on branches.
     tainted: elements made of inputs that are NaN or infinite; a difference there is `special`.
     """
@@ -40,7 +43,7 @@ class Expected:
     truth: torch.Tensor
     eager: torch.Tensor
     error: EagerError
-    slack: torch.Tensor
+    slack: Callable[[], torch.Tensor]
     others: Mapping[str, torch.Tensor]
     skips_where_eager_is_off: bool = False
     tainted: torch.Tensor | None = None
@@ -61,7 +64,14 @@ def compare(candidate: torch.Tensor, expected: Expected) -> Mismatch | None:
         return None
     if not candidate.dtype.is_floating_point:
         return _exact(name, candidate, eager)
-    limit = allowed(truth, eager, expected.error, expected.slack)
+    if _differs(candidate, expected, torch.zeros_like(truth)) is None:
+        return None
+    return _differs(candidate, expected, expected.slack())
+
+
+def _differs(candidate: torch.Tensor, expected: Expected, slack: torch.Tensor) -> Mismatch | None:
+    name, truth, eager = expected.name, expected.truth, expected.eager
+    limit = allowed(truth, eager, expected.error, slack)
     unwritten = (candidate == poison(candidate.dtype)) & ~((candidate.double() - truth).abs() <= limit)
     if bool(unwritten.any()):
         return Mismatch(
@@ -71,7 +81,7 @@ def compare(candidate: torch.Tensor, expected: Expected) -> Mismatch | None:
         )
     return (
         _not_finite(candidate, expected, limit)
-        or _values(candidate, expected, limit)
+        or _values(candidate, expected, limit, slack)
         or _lost(candidate, expected, limit)
     )
 
@@ -113,19 +123,23 @@ def _lost(candidate: torch.Tensor, expected: Expected, limit: torch.Tensor) -> M
     lost = agreed & ~same
     if not bool(lost.any()):
         return None
+    better = torch.isnan(right) & torch.isfinite(candidate) & expected.untainted
+    only_better = not bool((lost & ~better).any())
+    lost = lost if only_better else lost & ~better
     at = tuple(int(i) for i in lost.nonzero()[0])
     return Mismatch(
         f"{expected.name} is {float(candidate[at]):.6g} where the reference is {float(right[at])} {where(lost)}",
         float("inf"),
         special=True,
+        better=only_better,
     )
 
 
-def _values(candidate: torch.Tensor, expected: Expected, limit: torch.Tensor) -> Mismatch | None:
+def _values(candidate: torch.Tensor, expected: Expected, limit: torch.Tensor, slack: torch.Tensor) -> Mismatch | None:
     """Numbers, element by element and as a whole."""
     truth, eager = expected.truth, expected.eager
     usable = torch.isfinite(truth.to(candidate.dtype)) & torch.isfinite(eager) & torch.isfinite(candidate)
-    usable &= expected.untainted
+    usable &= expected.untainted & torch.isfinite(limit)
     if expected.skips_where_eager_is_off:
         usable &= ~is_off(eager, truth)
     got = torch.where(usable, candidate.double(), 0.0)
@@ -134,7 +148,14 @@ def _values(candidate: torch.Tensor, expected: Expected, limit: torch.Tensor) ->
     error = (got - want).abs()
     wrong = error > limit
     if not bool(wrong.any()):
-        return _norm(expected, got, want, torch.where(usable, eager.double(), 0.0), candidate.dtype)
+        return _norm(
+            expected,
+            got,
+            want,
+            torch.where(usable, eager.double(), 0.0),
+            torch.where(usable, slack, 0.0),
+            candidate.dtype,
+        )
     excess = error / limit
     at = tuple(int(i) for i in (excess == excess.max()).nonzero()[0])
     why = cause(expected.name, got, want, limit, expected.others)
@@ -146,10 +167,15 @@ def _values(candidate: torch.Tensor, expected: Expected, limit: torch.Tensor) ->
 
 
 def _norm(
-    expected: Expected, got: torch.Tensor, want: torch.Tensor, eager: torch.Tensor, dtype: torch.dtype
+    expected: Expected,
+    got: torch.Tensor,
+    want: torch.Tensor,
+    eager: torch.Tensor,
+    slack: torch.Tensor,
+    dtype: torch.dtype,
 ) -> Mismatch | None:
     error = float((got - want).norm())
-    limit = allowed_norm(want, eager, dtype, expected.error, expected.slack)
+    limit = allowed_norm(want, eager, dtype, expected.error, slack)
     if error <= limit:
         return None
     return Mismatch(

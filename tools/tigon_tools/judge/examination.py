@@ -30,6 +30,7 @@ class Examination:
     process: CandidateProcess
     expectations: Expectations
     overwrites: tuple[str, ...] = ()
+    kernels: bool = False
     findings: Findings = field(default_factory=Findings)
     crashes: int = 0
 
@@ -46,6 +47,8 @@ class Examination:
             return
         comparable = self._compare(case, answer, made)
         self._check_memory(case, answer, made)
+        if self.kernels:
+            self._check_launches(case, answer, made)
         if comparable and case.why == "odd":
             self._again(case, answer, made, seconds)
 
@@ -146,6 +149,16 @@ class Examination:
         self.findings.note("input_modified", self._modified(answer, made), case)
         self.findings.note("out_of_bounds", _overrun(answer), case)
         self.findings.note("alias", "an output shares memory with an input" if answer.aliases else None, case)
+
+    def _check_launches(self, case: Case, answer: Answer, made: Expectation) -> None:
+        """The work is a kernel's. Gradients may have been made in the forward already, so no launch is flagged there."""
+        forward, backward = answer.launches
+        if not any(o.numel() for o in made.truth.outputs):
+            return
+        none = "the forward launches no Triton kernel: PyTorch does the work" if forward == 0 else None
+        self.findings.note("kernels", none, case)
+        if backward == 0 and any(g is not None and g.numel() for g in made.truth.gradients.values()):
+            self.findings.flagged("kernels", "the backward launches no Triton kernel", case)
 
     def _modified(self, answer: Answer, made: Expectation) -> str | None:
         """What of the inputs and upstream gradients is not as it was given."""

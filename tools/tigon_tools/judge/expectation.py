@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import functools
+import operator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +13,8 @@ import torch
 
 from tigon_tools.judge.cases import Case, Plan, argument_shape, branch_points, scalar_values
 from tigon_tools.judge.compare import Expected
-from tigon_tools.judge.tolerance import SAMPLE, EagerError, eager_error, last_bit_moved, slack_of, term_error
+from tigon_tools.judge.rounding import Flushed, LastBitsMoved, last_bit_moved
+from tigon_tools.judge.tolerance import FINER, SAMPLE, EagerError, eager_error, slack_of, term_error
 from tigon_tools.judge.truth import Outcome, run_reference
 from tigon_tools.judge.values import argument_values, upstream_values
 from tigon_tools.trace.operation import TracedOperation
@@ -21,11 +24,26 @@ from tigon_tools.trace.tier import classify
 GRADIENT = "the gradient of "
 """In front of an input's name."""
 
-MOVES = 2
-"""Two random moves: that both cancel where several inputs meet is unlikely."""
+MOVES = 8
+"""Random moves. Four roundings of equal weight cancel each other in 3 of 8 draws, so in all draws 4 times in 10,000."""
+
+Asked = tuple[list[str], list[torch.Tensor], list[int]]
+"""Inputs that want a gradient, upstream gradients, and the positions of the outputs these are for."""
 
 MADE_TO_FAIL = ("large", "branches")
 """Values where eager itself may overflow or take another branch than float64."""
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """The truth with rounding put in.
+
+    moved: for inputs and intermediates moved by their last bit, up and down at random, and by `FINER` of it.
+    flushed: where intermediates below the normal float32 numbers are zero.
+    """
+
+    moved: tuple[tuple[Outcome, Outcome], ...]
+    flushed: Outcome
 
 
 @dataclass(frozen=True)
@@ -33,8 +51,8 @@ class Expectation:
     """One case's values and right answers.
 
     values: of all arguments by name. wants: inputs that a gradient is asked for.
-    moved: the truth for inputs moved by their last bit, up and down at random.
     upstream: for the differentiable outputs of `backed`, their positions among the outputs.
+    rounded: what float32 may make of it; many runs, made when first asked for.
     """
 
     values: dict[str, Any]
@@ -43,7 +61,7 @@ class Expectation:
     backed: list[int]
     truth: Outcome
     eager: Outcome
-    moved: tuple[Outcome, ...]
+    rounded: Callable[[], Rounded]
 
     def tainted(self, shape: tuple[int, ...]) -> torch.Tensor:
         """Elements of a result of this shape for which an input at the same place is NaN or infinite."""
@@ -53,6 +71,15 @@ class Expectation:
                 with contextlib.suppress(RuntimeError):  # of a shape that has no place in the result
                     found |= ~torch.isfinite(value).expand(shape)
         return found
+
+
+def _slack(
+    made: Expectation, truth: torch.Tensor, results: Callable[[Outcome], Any], key: int | str, terms: float = 0.0
+) -> torch.Tensor:
+    """What float32 leaves open about one result; `terms` on top. A gradient of one float64 run is there in all."""
+    rounded = made.rounded()
+    pairs = [(results(whole)[key], results(part)[key]) for whole, part in rounded.moved]
+    return slack_of(truth, pairs, results(rounded.flushed)[key]) + terms
 
 
 @dataclass
@@ -78,21 +105,26 @@ class Expectations:
         upstream = [upstream_values(tuple(outputs[i].shape), outputs[i].dtype, case, i) for i in backed]
         names = [a.name for a in self.operation.arguments if a.requires_grad]
         wants = names if case.wants is None else [n for n in names if n in case.wants]
-        truth = run_reference(self.loaded, values, wants, upstream, backed, exact=True)
-        eager = run_reference(self.loaded, values, wants, upstream, backed, exact=False)
-        moved = tuple(
-            run_reference(self.loaded, self._moved(values, seed), wants, upstream, backed, exact=True)
-            for seed in range(MOVES)
-        )
-        return Expectation(values, wants, upstream, backed, truth, eager, moved)
+        asked = (wants, upstream, backed)
+        truth = run_reference(self.loaded, values, *asked, exact=True)
+        eager = run_reference(self.loaded, values, *asked, exact=False)
+        rounded = functools.cache(lambda: self._rounded(values, asked))
+        return Expectation(values, wants, upstream, backed, truth, eager, rounded)
 
-    def _moved(self, values: dict[str, Any], seed: int) -> dict[str, Any]:
-        return {
-            name: last_bit_moved(value.double(), seed * 31 + position)
+    def _rounded(self, values: dict[str, Any], asked: Asked) -> Rounded:
+        moved = tuple((self._moved(values, s, 1.0, asked), self._moved(values, s, FINER, asked)) for s in range(MOVES))
+        return Rounded(moved, run_reference(self.loaded, values, *asked, exact=True, rounding=Flushed()))
+
+    def _moved(self, values: dict[str, Any], seed: int, share: float, asked: Asked) -> Outcome:
+        inputs = {
+            name: last_bit_moved(value.double(), seed * 31 + position, share)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
             else value
             for position, (name, value) in enumerate(values.items())
         }
+        # A thousand operations apart, so that no direction is drawn twice.
+        rounding = LastBitsMoved(1000 * (seed + 1), share)
+        return run_reference(self.loaded, inputs, *asked, exact=True, rounding=rounding)
 
     def _values(self, case: Case) -> dict[str, Any]:
         traced = {s.name: s.value for s in self.loaded.arguments}
@@ -117,7 +149,7 @@ class Expectations:
         """What each output should be."""
         others = {self.output_name(i): t for i, t in enumerate(made.truth.outputs)}
         for position, (truth, eager) in enumerate(zip(made.truth.outputs, made.eager.outputs, strict=True)):
-            slack = slack_of(truth, [m.outputs[position] for m in made.moved])
+            slack = functools.partial(_slack, made, truth, operator.attrgetter("outputs"), position)
             yield self._expected(case, made, self.output_name(position), truth, eager, slack, others)
 
     def of_gradients(self, case: Case, made: Expectation) -> Iterator[tuple[str, Expected]]:
@@ -127,9 +159,8 @@ class Expectations:
             eager = made.eager.gradients[name]
             if truth is None or eager is None:
                 continue
-            slack = slack_of(truth, [g for m in made.moved if (g := m.gradients[name]) is not None])
-            if self._reduces:
-                slack = slack + term_error(made.upstream)
+            terms = term_error(made.upstream) if self._reduces else 0.0
+            slack = functools.partial(_slack, made, truth, operator.attrgetter("gradients"), name, terms)
             yield name, self._expected(case, made, GRADIENT + name, truth, eager, slack, others)
 
     def _expected(
@@ -139,7 +170,7 @@ class Expectations:
         name: str,
         truth: torch.Tensor,
         eager: torch.Tensor,
-        slack: torch.Tensor,
+        slack: Callable[[], torch.Tensor],
         others: dict[str, torch.Tensor],
     ) -> Expected:
         skips = case.values in MADE_TO_FAIL

@@ -15,6 +15,7 @@ _MEANING = {
     "gradient": "the gradients agree with the reference in float64",
     "input_modified": "inputs and upstream gradients are unchanged",
     "out_of_bounds": "nothing is written outside the tensors",
+    "kernels": "the forward launches Triton kernels",
     "alias": "no output shares memory with an input",
     "repeat": "the same inputs give the same bits",
     "reuse": "new values in the same memory give new results",
@@ -52,9 +53,10 @@ class Findings:
         """One check on one case.
 
         Among inputs that are NaN or infinite, one that gets lost is flagged, not failed: Liger's own
-        kernels differ from eager there (`tl.maximum` drops NaN), and people rely on neither.
+        kernels differ from eager there (`tl.maximum` drops NaN), and people rely on neither. So is a number
+        where the reference makes NaN of finite inputs: sigmoid may be written so that it survives.
         """
-        if isinstance(problem, Mismatch) and problem.special and case.values == "special":
+        if isinstance(problem, Mismatch) and (problem.better or (problem.special and case.values == "special")):
             self.flagged(check, f"{problem.what}: NaN or infinity is lost", case)
             return
         if isinstance(problem, Mismatch) and problem.check is not None:
@@ -86,7 +88,11 @@ class Findings:
         """A shape that the reference itself does not take."""
         self._left_out.append(f"{case.space} ({type(problem).__name__})")
 
-    def result(self, seconds: float) -> JudgeResult:
+    def result(self, seconds: float, *, gradients: bool) -> JudgeResult:
+        """All findings, worst first.
+
+        gradients: whether the reference has any; then to have compared none is a failure.
+        """
         findings = list(self._plain)
         for check, seen in self._checks.items():
             findings.append(self._one(check, seen))
@@ -97,6 +103,10 @@ class Findings:
             findings.append(Finding("shapes", "skipped", f"the reference does not take {shapes}."))
         if self.cases == 0 and not any(f.status == "failed" for f in findings):
             findings.append(Finding("cases", "failed", "no case could be run, so nothing was shown."))
+        elif gradients and "gradient" not in self._checks and not any(f.status == "failed" for f in findings):
+            findings.append(
+                Finding("gradient", "failed", "no gradient was compared, so nothing was shown of the backward.")
+            )
         findings.sort(key=lambda f: (_STATUSES.index(f.status), f.check not in _CAUSES))
         passed = not any(f.status == "failed" for f in findings)
         return JudgeResult(passed, tuple(findings), self.cases, round(seconds, 2))

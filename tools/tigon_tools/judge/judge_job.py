@@ -46,14 +46,14 @@ def run(request: JudgeRequest, progress: Progress | None = None) -> JudgeResult:
         if unknown:
             raise JobError("bad_request", f"overwrites names {unknown[0]!r}, which is no tensor of the reference.")
         process = CandidateProcess(request.candidate, request.workspace, request.device)
-        examination = Examination(process, Expectations(loaded, operation), request.overwrites)
+        examination = Examination(process, Expectations(loaded, operation), request.overwrites, request.kernels)
         try:
             _examine(examination, Plan(operation, dtypes, request.seed), start + request.max_seconds, request, progress)
         finally:
             process.stop()
     finally:
         torch.set_num_threads(threads)
-    return examination.findings.result(time.monotonic() - start)
+    return examination.findings.result(time.monotonic() - start, gradients=bool(operation.gradients))
 
 
 def _dtypes(request: JudgeRequest) -> tuple[str, ...]:

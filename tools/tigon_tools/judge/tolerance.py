@@ -4,9 +4,9 @@ For each element with truth t: |c - t| <= FACTOR * (max(r * |t| + a, e) + s) + U
 where e is eager's error on that element, r eager's largest error relative to the element, over the larger half of the elements, and a its largest absolute error over
 the smaller half. Two parts, because a result near zero after a cancellation has the absolute error of the
 terms that cancelled. Both are measured on the case and on a sample of 4096 elements of the same kind,
-since a single element can be right by luck. s is how much the truth moves when the inputs move by one
-float32 ulp: a kernel cannot be held to more than its inputs say (Triton's exp on a GPU is 30 ulp off at 80,
-where it is that sensitive).
+since a single element can be right by luck. s is how much the truth moves when the inputs and all
+intermediates move by one float32 ulp (`rounding.py`): a kernel cannot be held to more than its inputs say
+(Triton's exp on a GPU is 30 ulp off at 80, where it is that sensitive), nor to what cancels on the way.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ ULPS_NORM = 2.0
 OFF = 0.25
 """Relative error from which eager has lost the value: an intermediate overflowed, or it took another branch."""
 
-JUMP = 1e-3
-"""Relative. A float32 ulp is 1.2e-7, so a smooth function that moves by more is 10,000 times as sensitive
-as its input, and then float32 holds nothing of it."""
+FINER = 1 / 16
+"""Share of an ulp for the second move: what depends smoothly on a value moves by a 16th then, a jump by as much."""
+
+SMOOTH = 1 / 4
+"""Largest share of the first move that the second may be: between 1/16 and 1, with room for curvature."""
 
 SAMPLE = (16, 256)
 """Rows and columns of the sample."""
@@ -104,21 +106,22 @@ def allowed_norm(
     return FACTOR * eager_part + ULPS_NORM * float(ulp.norm()) + UNDERFLOW
 
 
-def slack_of(truth: torch.Tensor, moved: Sequence[torch.Tensor]) -> torch.Tensor:
-    """How far the truth moves at most in `moved`, the truths for inputs that differ in their last bit.
+def slack_of(
+    truth: torch.Tensor, moved: Sequence[tuple[torch.Tensor, torch.Tensor]], flushed: torch.Tensor
+) -> torch.Tensor:
+    """What float32 leaves open about each element: its moves, and what a flush to zero on the way makes of it.
 
-    0 where it jumps: there the other branch was taken, and right and wrong are as they are.
+    moved: the truths for inputs and intermediates that differ in their last bit, and by `FINER` of it.
+    A move that stays as large is a jump: there the other branch was taken, and right and wrong are as they are.
     """
     slack = torch.zeros_like(truth)
     if not truth.is_floating_point():
         return slack
-    finite = torch.isfinite(truth)
-    if not bool(finite.any()):
-        return slack
-    for other in moved:
-        slack = torch.maximum(slack, (other - truth).abs().nan_to_num(0.0, 0.0, 0.0))
-    jump = JUMP * torch.maximum(truth.abs(), truth[finite].abs().median())
-    return torch.where(finite & (slack < jump), slack, 0.0)
+    for whole, part in moved:
+        far, near = (whole - truth).abs().nan_to_num(0.0, 0.0, 0.0), (part - truth).abs()
+        slack = torch.maximum(slack, torch.where(near <= SMOOTH * far, far, 0.0))
+    lost = torch.where(torch.isfinite(flushed), (flushed - truth).abs(), torch.inf)
+    return torch.where(torch.isfinite(truth), torch.maximum(slack, lost), 0.0)
 
 
 def term_error(upstream: Sequence[torch.Tensor]) -> float:
@@ -129,10 +132,3 @@ def term_error(upstream: Sequence[torch.Tensor]) -> float:
     """
     sizes = [float(g.abs().max()) for g in upstream if g.numel()]
     return max(sizes, default=0.0) * torch.finfo(torch.float32).eps
-
-
-def last_bit_moved(value: torch.Tensor, seed: int) -> torch.Tensor:
-    """Float64 values moved by one float32 epsilon, each up or down."""
-    generator = torch.Generator().manual_seed(seed)
-    sign = torch.randint(0, 2, value.shape, generator=generator) * 2 - 1
-    return value * (1 + sign * torch.finfo(torch.float32).eps)

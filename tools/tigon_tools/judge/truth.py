@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,10 +31,12 @@ def run_reference(
     differentiable: Sequence[int],
     *,
     exact: bool,
+    rounding: AbstractContextManager[object] | None = None,
 ) -> Outcome:
     """Run the reference forward and backward on copies of the values.
 
     exact: in float64, with the author's casts to narrower floats left out.
+    rounding: a mode of `rounding.py` to run both directions under.
 
     Raises:
         Whatever the reference raises on these shapes.
@@ -44,12 +48,9 @@ def run_reference(
             given[name] = copy.requires_grad_(name in wants)
         else:
             given[name] = value
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), rounding or contextlib.nullcontext():
         warnings.simplefilter("ignore")
-        if exact:
-            with ExactMode():
-                outputs = loaded.call(given)
-        else:
+        with ExactMode() if exact else contextlib.nullcontext():
             outputs = loaded.call(given)
         gradients = _gradients(outputs, given, wants, upstream, differentiable)
     return Outcome(tuple(o.detach() for o in outputs), gradients)

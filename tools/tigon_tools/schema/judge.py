@@ -16,6 +16,7 @@ class JudgeRequest:
     dtypes: torch names; None means float32, float16 and bfloat16.
     overwrites: inputs whose memory the backward may use for gradients, as Liger's GLU kernels do;
         any other change of an input fails.
+    kernels: fail where the forward launches no Triton kernel, as is right for what replaces one.
     max_seconds: no new case is started after this; what was left out becomes a skipped finding.
     """
 
@@ -27,6 +28,7 @@ class JudgeRequest:
     seed: int = 0
     max_seconds: float = 120.0
     overwrites: tuple[str, ...] = ()
+    kernels: bool = False
 
 
 @dataclass(frozen=True)
