@@ -35,6 +35,7 @@ REFERENCES = {
         "def masked(x, keep):\n    return torch.where(keep, x * x, 0.0)\n",
         (InputSpec("x", (4, 8)), InputSpec("keep", (4, 8), "bool")),
     ),
+    "frozen": ("def frozen(x, y):\n    return x * y.detach()\n", (InputSpec("x", (4, 8)), InputSpec("y", (4, 8)))),
     "flags": ("def flags(x):\n    return x * 2, x > 0.5\n", None),
     "weighted": (
         "def weighted(x, w):\n    return F.silu(x) * w\n",

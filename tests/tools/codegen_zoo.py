@@ -91,6 +91,13 @@ ZOO = {
         "    return smooth + squared + F.binary_cross_entropy_with_logits(x, y, reduction='none')"
     ),
     "remainders": "def f(x, y):\n    return torch.xlogy(x, y.abs()) + torch.fmax(x, y) + torch.remainder(x, 1.5)",
+    "taken_names": (
+        "def f(x, dx, n_cols, y: float = 2.0):\n    grid = x * dx\n    shape = grid * n_cols\n    return grid + y, shape"
+    ),
+    "mask_first": "def f(x):\n    return x > 0.5, torch.sin(x) * 2",
+    "number_by_mask": "def f(x, a: float = 0.3):\n    return x * torch.where(x > 0.5, 1.0, a)",
+    "one_of_two": "def f(x, y):\n    return x * y.detach()",
+    "deep": "def f(x):\n    for step in range(70):\n        x = torch.sin(x) + 0.01 * step\n    return x",
     "static": "def f(x, squared: bool = True):\n    if squared:\n        x = x * x\n    return x + 1",
 }
 

@@ -130,7 +130,6 @@ WEIGHTED = "import torch\ndef f(x, weight):\n    return x * weight\n"
         ("import torch\ndef f(x):\n    return torch.softmax(x, -1)\n", (InputSpec("x", (3, 8)),), "softmax"),
         (WEIGHTED, (InputSpec("x", (3, 8)), InputSpec("weight", (8,))), "`weight` is broadcast and needs a gradient"),
         ("import torch\ndef f(x):\n    return x * x.t()\n", (InputSpec("x", (8, 8)),), "permute"),
-        ("import torch\ndef f(grid):\n    return grid * 2\n", (InputSpec("grid", (3, 8)),), "`grid` is taken"),
         ("import torch\ndef f(x):\n    return torch.special.i0(x)\n", (InputSpec("x", (3, 8)),), "i0"),
     ],
 )

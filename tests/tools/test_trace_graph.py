@@ -170,6 +170,7 @@ def test_a_scalar_that_a_function_takes_as_a_number_only_is_fixed() -> None:
         ("def f(x):\n    y = x * 3\n    x += 1\n    return y * x", "in place", 8),
         ("W = torch.ones(64)\n\ndef f(x):\n    return x * W", "uses a tensor that is not an argument", 9),
         ("def f(x):\n    return F.dropout(x, 0.1)", "aten.native_dropout.default draws random numbers", None),
+        ("def f(x):\n    for i in range(2000):\n        x = x + i\n    return x", "more than 1000 torch functions", 8),
         ("def f(x):\n    return x * torch.rand_like(x)", "draws random numbers", None),
     ],
 )

@@ -18,9 +18,14 @@ def list_tasks(workspace: Path | None) -> None:
     if not summaries:
         console.print("No tasks yet. Ask your assistant for a kernel, or watch `tigon demo`.")
         return
-    table = Table("task", "operation", "state", "next", "updated", box=None, pad_edge=False)
-    for task in summaries:
-        table.add_row(task.task_id, task.operation_name, task.state, task.next, task.updated)
+    rows = [(t.task_id, t.operation_name, t.state, t.next, t.updated) for t in summaries]
+    table = Table(box=None, pad_edge=False)
+    for position, heading in enumerate(("task", "operation", "state", "next", "updated")):
+        # An id is typed again, so it is shown whole however narrow the terminal is; the sentence may fold.
+        width = None if heading == "next" else max(len(heading), *(len(row[position]) for row in rows))
+        table.add_column(heading, min_width=width, no_wrap=width is not None)
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
 
 

@@ -8,18 +8,19 @@ from collections.abc import Callable
 from tigon.jobs.runner import JobFailed, JobRunner
 from tigon.ledger.ledger import text_hash
 from tigon.workflow.answers import ScaffoldAnswer, ScaffoldedFile
-from tigon.workflow.kernel_profile import KernelProfile
+from tigon.workflow.kernel_profile import kernel_names
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
 from tigon.workflow.understanding import refused
-from tigon.workspace.layout import Workspace
+from tigon.workspace.layout import KernelPaths, Workspace
+from tigon.workspace.own_parts import own_digest
 from tigon.workspace.plan import plan_files
 from tigon.workspace.render import KernelNames
 from tigon.workspace.snapshot import take_snapshot
 from tigon.workspace.style import CannotFormat
 from tigon.workspace.syntax_edit import CannotEdit
-from tigon.workspace.write import Action, CannotWrite, PlannedFile, apply_plan, digest
+from tigon.workspace.write import Action, CannotWrite, PlannedFile, apply_plan
 from tigon_tools.schema.generate import GenerateRequest, GenerateResult
 
 Progress = Callable[[str, float], None]
@@ -55,17 +56,18 @@ async def scaffold(
         generated: GenerateResult = await jobs.run("generate", request, progress=progress)
     except JobFailed as failed:
         raise refused(failed) from None
+    names = kernel_names(profile)
     try:
-        plan = plan_files(workspace, kernel_names(profile), generated, reference)
+        plan = plan_files(workspace, names, generated, reference)
     except (CannotEdit, CannotFormat) as problem:
         raise Refusal("scaffold", str(problem), TRY_AGAIN) from None
-    begun = _begin(workspace, store, task, plan)
+    begun = _begin(workspace, store, task, plan, names)
     try:
         written = apply_plan(workspace.root, plan, begun.own_files)
     except CannotWrite as problem:
         store.append(begun, "scaffold_undone", {"profile_hash": task.profile_hash})
         raise Refusal("scaffold", str(problem), TRY_AGAIN) from None
-    task = _finish(store, task, begun, written)
+    task = _finish(store, task, begun, written, names)
     return ScaffoldAnswer(
         state=task.state,
         next=_next(task, written),
@@ -74,27 +76,13 @@ async def scaffold(
     )
 
 
-def kernel_names(profile: KernelProfile) -> KernelNames:
-    """The profile's names; all are set once it is filled."""
-    assert profile.function_class_name is not None
-    assert profile.module_class_name is not None
-    assert profile.functional_name is not None
-    return KernelNames(
-        profile.operation_name,
-        profile.function_class_name,
-        profile.module_class_name,
-        profile.functional_name,
-        profile.benchmark_x_label or "total tokens",
-    )
-
-
-def _begin(workspace: Workspace, store: TaskStore, task: Task, plan: list[PlannedFile]) -> Task:
+def _begin(workspace: Workspace, store: TaskStore, task: Task, plan: list[PlannedFile], names: KernelNames) -> Task:
     """Say what is about to be written, with the workspace before it, so that a kill leaves no file that nobody wrote.
 
     The first scaffold's snapshot stays: the integrity gate and the diff compare with it.
     """
-    digests = {f.path: digest(f.text) for f in plan}
-    there = {path: digest(workspace.read(path)) for path in digests if workspace.exists(path)}
+    digests = {f.path: own_digest(f.path, f.text, names) for f in plan}
+    there = {path: own_digest(path, workspace.read(path), names) for path in digests if workspace.exists(path)}
     if there == digests and task.is_scaffolded:
         return task  # nothing to write
     texts: list[str] = []
@@ -110,9 +98,11 @@ def _begin(workspace: Workspace, store: TaskStore, task: Task, plan: list[Planne
     return store.append(task, "scaffold_begun", payload, texts)
 
 
-def _finish(store: TaskStore, before: Task, begun: Task, written: list[tuple[PlannedFile, Action]]) -> Task:
+def _finish(
+    store: TaskStore, before: Task, begun: Task, written: list[tuple[PlannedFile, Action]], names: KernelNames
+) -> Task:
     """Record what was written; nothing where nothing was."""
-    digests = {f.path: digest(f.text) for f, action in written if action != "kept"}
+    digests = {f.path: own_digest(f.path, f.text, names) for f, action in written if action != "kept"}
     # A kept file goes on being compared with what this task wrote before the human edited it.
     kept = {f.path: before.scaffolded[f.path] for f, _ in written if f.path in before.scaffolded}
     if {**kept, **digests} == before.scaffolded and before.is_scaffolded and not _wrote(written):
@@ -124,7 +114,11 @@ def _finish(store: TaskStore, before: Task, begun: Task, written: list[tuple[Pla
         "files": {**kept, **digests},
         "actions": {f.path: action for f, action in written},
     }
-    return store.append(begun, "scaffolded", payload)
+    tests = [
+        f.text for f, action in written if f.path == KernelPaths.of(names.operation_name).test and action != "kept"
+    ]
+    payload["test"] = text_hash(tests[0]) if tests else before.test_text
+    return store.append(begun, "scaffolded", payload, tests)
 
 
 def _wrote(written: list[tuple[PlannedFile, Action]]) -> bool:

@@ -1,6 +1,7 @@
 """The gates of the verify stage, in order. Each gives a status and a sentence; hard ones block.
 
-- integrity: only planned files have changed since the scaffold, and the approval still holds.
+- integrity: only planned files have changed since the scaffold, the generated tests are all there, and the
+  approval still holds.
 - scaffold_tests: whether test, benchmark and exports are still what was scaffolded (soft: a reviewer looks).
 - import: the names that others will use can be imported from the workspace.
 - style: the workspace's own ruff settings.
@@ -10,18 +11,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tigon.jobs.runner import JobFailed, JobRunner
 from tigon.workflow.answers import GateKind, GateResult, GateStatus
 from tigon.workflow.integrity import foreign_changes, missing_files
-from tigon.workflow.kernel_profile import KernelProfile
+from tigon.workflow.kept_tests import weakened
+from tigon.workflow.kernel_profile import KernelProfile, kernel_names
 from tigon.workflow.refusal import Refusal
 from tigon.workspace.layout import FUNCTIONAL, OPS_INIT, TRANSFORMERS_INIT, KernelPaths, Workspace
+from tigon.workspace.own_parts import own_digest
 from tigon.workspace.plan import planned_paths
+from tigon.workspace.render import KernelNames
 from tigon.workspace.style import CannotFormat, check_style
-from tigon.workspace.write import digest
 from tigon_tools.schema.gates import ImportRequest, ImportResult, MachineResult, UnitTestRequest, UnitTestResult
 from tigon_tools.schema.judge import JudgeRequest, JudgeResult
 from tigon_tools.schema.reference import Reference
@@ -47,7 +50,8 @@ class Context:
     """What the gates look at.
 
     snapshot, originals: of the workspace before the task's first write.
-    scaffolded: path to digest of what was written. of_other_tasks: files that other tasks wrote meanwhile.
+    scaffolded: path to digest of the task's part of what was written. scaffolded_test: the unit test's text then.
+    of_other_tasks, others: files that other tasks wrote meanwhile, and their names.
     machine, tests, judged, problems: filled by the run, for the report.
     """
 
@@ -61,6 +65,8 @@ class Context:
     originals: Mapping[str, str | None]
     scaffolded: Mapping[str, str]
     of_other_tasks: frozenset[str]
+    others: tuple[KernelNames, ...]
+    scaffolded_test: str | None
     device: str
     progress: Progress = _silent
     machine: MachineResult | None = None
@@ -71,6 +77,10 @@ class Context:
     @property
     def paths(self) -> KernelPaths:
         return KernelPaths.of(self.profile.operation_name)
+
+    @property
+    def names(self) -> KernelNames:
+        return kernel_names(self.profile)
 
 
 @dataclass(frozen=True)
@@ -107,7 +117,9 @@ async def _integrity(context: Context) -> tuple[GateStatus, str]:
     if not context.approved:
         return "failed", "the profile has changed since it was approved; it needs a new review."
     name = context.profile.operation_name
-    foreign = foreign_changes(context.workspace, name, context.snapshot, context.of_other_tasks)
+    foreign = foreign_changes(
+        context.workspace, context.names, context.snapshot, context.originals, context.of_other_tasks, context.others
+    )
     if foreign:
         context.problems["integrity"] = foreign
         return (
@@ -117,6 +129,10 @@ async def _integrity(context: Context) -> tuple[GateStatus, str]:
     missing = missing_files(context.workspace, name)
     if missing:
         return "failed", f"planned files are gone: {_listed(missing)}. Run scaffold_kernel again."
+    if context.scaffolded_test is not None:
+        lost = weakened(context.scaffolded_test, context.workspace.read(context.paths.test))
+        if lost:
+            return "failed", f"{context.paths.test}: {_listed(lost)}. Add tests as you like; put these back."
     return "passed", "only planned files have changed, and the approval holds."
 
 
@@ -131,10 +147,13 @@ async def _scaffold_tests(context: Context) -> tuple[GateStatus, str]:
 def _is_edited(context: Context, path: str) -> bool:
     """Against what was scaffolded; a file that was there and kept, against what it was."""
     original = context.originals.get(path)
-    expected = context.scaffolded.get(path) or (digest(original) if original is not None else None)
+    own = own_digest(path, original, context.names) if original is not None else None
+    expected = context.scaffolded.get(path) or own
     if expected is None:
         return False
-    return not context.workspace.exists(path) or digest(context.workspace.read(path)) != expected
+    return (
+        not context.workspace.exists(path) or own_digest(path, context.workspace.read(path), context.names) != expected
+    )
 
 
 async def _import(context: Context) -> tuple[GateStatus, str]:
@@ -150,8 +169,26 @@ async def _import(context: Context) -> tuple[GateStatus, str]:
     )
     if result.passed:
         return "passed", f"{len(names)} names can be imported."
+    _refuse_for_others(context, result.problems)
     context.problems["import"] = list(result.problems)
     return "failed", " ".join(result.problems[:LISTED])
+
+
+def _refuse_for_others(context: Context, problems: Sequence[str]) -> None:
+    """A file that another task left broken says nothing about this task's kernel, and costs it no attempt.
+
+    Raises:
+        Refusal: naming the file.
+    """
+    own = planned_paths(context.profile.operation_name)
+    theirs = [path for path in context.of_other_tasks if path not in own]
+    broken = [next((path for path in theirs if f"({path}:" in problem), None) for problem in problems]
+    if broken and all(broken):
+        raise Refusal(
+            "import",
+            f"{broken[0]}, which another task wrote, cannot be imported, and so nothing of the package: {problems[0]}",
+            "mend that file within its own task, then call run_verify again; this run does not count.",
+        )
 
 
 async def _style(context: Context) -> tuple[GateStatus, str]:

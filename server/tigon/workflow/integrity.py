@@ -3,31 +3,53 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tigon.workspace.layout import Workspace
+from tigon.workspace.own_parts import SHARED, own_digest, without_parts
 from tigon.workspace.plan import planned_paths
+from tigon.workspace.render import KernelNames
 from tigon.workspace.snapshot import compare, take_snapshot
+from tigon.workspace.syntax_edit import CannotEdit
 
 
-def files_hash(workspace: Workspace, operation_name: str) -> str:
-    """Of the planned files as they are on disk."""
+def files_hash(workspace: Workspace, names: KernelNames) -> str:
+    """Of the operation's part of the planned files, as they are on disk."""
     lines = []
-    for path in planned_paths(operation_name):
-        file = workspace.root / path
-        lines.append(f"{path} {hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else 'absent'}")
+    for path in planned_paths(names.operation_name):
+        own = own_digest(path, workspace.read(path), names) if workspace.exists(path) else "absent"
+        lines.append(f"{path} {own}")
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def foreign_changes(
-    workspace: Workspace, operation_name: str, snapshot: Mapping[str, str], of_other_tasks: Collection[str]
+    workspace: Workspace,
+    names: KernelNames,
+    snapshot: Mapping[str, str],
+    originals: Mapping[str, str | None],
+    of_other_tasks: Collection[str],
+    others: Sequence[KernelNames],
 ) -> list[str]:
-    """Paths that differ from the snapshot and that neither this task nor another was to write.
+    """Paths that differ from before the task's first write in what neither this task nor another was to write.
 
-    snapshot: path to hash, from before the task's first write.
+    snapshot: path to hash. originals: path to text, of the planned files. of_other_tasks, others: files that
+        other tasks wrote, and their names.
     """
-    allowed = {*planned_paths(operation_name), *of_other_tasks}
-    return [path for path in compare(snapshot, take_snapshot(workspace.root)).all if path not in allowed]
+    allowed = {*planned_paths(names.operation_name), *of_other_tasks}
+    foreign = [path for path in compare(snapshot, take_snapshot(workspace.root)).all if path not in allowed]
+    for path in SHARED:
+        before = originals.get(path)
+        if before is not None and workspace.exists(path) and _differs(path, before, workspace, (names, *others)):
+            foreign.append(f"{path} (beside the task's own entries)")
+    return foreign
+
+
+def _differs(path: str, before: str, workspace: Workspace, operations: Sequence[KernelNames]) -> bool:
+    try:
+        was = without_parts(path, before, operations)
+        return without_parts(path, workspace.read(path), operations) != was
+    except CannotEdit:
+        return False  # not valid Python: the import gate says so
 
 
 def missing_files(workspace: Workspace, operation_name: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tigon.workflow.refusal import Refusal
+from tigon.workspace.render import KernelNames
 from tigon_tools.schema.reference import Reference
 from tigon_tools.schema.wire import to_wire
 
@@ -136,3 +137,17 @@ def profile_hash(profile: KernelProfile, reference: Reference) -> str:
     document = {"profile": profile.model_dump(mode="json"), "reference": to_wire(reference)}
     canonical = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def kernel_names(profile: KernelProfile) -> KernelNames:
+    """The profile's names; all are set once it is filled."""
+    assert profile.function_class_name is not None
+    assert profile.module_class_name is not None
+    assert profile.functional_name is not None
+    return KernelNames(
+        profile.operation_name,
+        profile.function_class_name,
+        profile.module_class_name,
+        profile.functional_name,
+        profile.benchmark_x_label or "total tokens",
+    )

@@ -17,6 +17,7 @@ from tigon.workflow.kernel_profile import KernelProfile
 from tigon.workflow.tasks import MAX_ATTEMPTS, Task
 from tigon.workflow.verify import VerifyRun
 from tigon.workspace.layout import Workspace
+from tigon.workspace.own_parts import own_part
 from tigon.workspace.plan import planned_paths
 from tigon.workspace.write import replace_file
 from tigon_tools.schema.reference import Facts, Reference
@@ -152,7 +153,7 @@ def _look_at(run: VerifyRun, unchanged: bool) -> list[str]:
 
 
 def _changed_lines(context: Context) -> list[tuple[str, str]]:
-    """Each planned file with how many lines were added and removed."""
+    """Each planned file with how many of the task's lines were added and removed."""
     files = []
     for path in planned_paths(context.profile.operation_name):
         before = context.originals.get(path)
@@ -162,7 +163,8 @@ def _changed_lines(context: Context) -> list[tuple[str, str]]:
         elif before is None:
             files.append((path, f"new, {len(after.splitlines())} lines"))
         else:
-            lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm=""))[2:]
+            was, now = (own_part(path, text, context.names).splitlines() for text in (before, after))
+            lines = list(difflib.unified_diff(was, now, n=0, lineterm=""))[2:]
             added = sum(line.startswith("+") for line in lines)
             removed = sum(line.startswith("-") for line in lines)
             files.append((path, f"+{added} -{removed}" if added or removed else "unchanged"))

@@ -8,6 +8,7 @@ import hashlib
 from tigon.workflow import records
 from tigon.workflow.answers import Decision, ReviewAnswer
 from tigon.workflow.integrity import files_hash, foreign_changes
+from tigon.workflow.kernel_profile import kernel_names
 from tigon.workflow.questions import ReviewQuestion
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.store import TaskStore
@@ -37,9 +38,11 @@ def pending(workspace: Workspace, store: TaskStore, task_id: str) -> ReviewQuest
 
 def _final(workspace: Workspace, store: TaskStore, task: Task) -> ReviewQuestion:
     again = f"assistant: call run_verify for {task.task_id} again."
-    if files_hash(workspace, task.operation_name) != task.verified_files:
+    names = kernel_names(store.profile(task))
+    if files_hash(workspace, names) != task.verified_files:
         raise Refusal("final_review", "the files have changed since run_verify passed.", again)
-    foreign = foreign_changes(workspace, task.operation_name, store.snapshot(task), store.files_of_others(task))
+    others = (store.files_of_others(task), store.names_of_others(task))
+    foreign = foreign_changes(workspace, names, store.snapshot(task), store.originals(task), *others)
     if foreign:
         raise Refusal(
             "final_review", f"changed outside the plan since run_verify passed: {', '.join(foreign[:5])}.", again
@@ -52,8 +55,7 @@ def _final(workspace: Workspace, store: TaskStore, task: Task) -> ReviewQuestion
 
 def _hash(kind: str, task: Task) -> str:
     """Of what is decided: the profile, the files and the report, and the decision it would be in the task's life."""
-    decided = sum(review["decision"] != "pending" for review in task.reviews)
-    parts = (kind, task.task_id, task.profile_hash, task.verified_files, task.report_text, str(decided))
+    parts = (kind, task.task_id, task.profile_hash, task.verified_files, task.report_text, str(task.decisions))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

@@ -122,6 +122,8 @@ class KernelWorkflow:
             Refusal: it is not; says what comes first.
         """
         task = self.store.task(task_id)
+        if task.state == "done":
+            raise Refusal("final_review", f"task {task_id} is done already.", task.next)
         if task.state != "awaiting_final_review":
             raise Refusal(
                 "final_review", f"task {task_id} is {task.state}, and its gates have not all passed.", task.next

@@ -10,9 +10,11 @@ from itertools import groupby
 from typing import Any
 
 from tigon.ledger.ledger import Conflict, Event, Ledger
-from tigon.workflow.kernel_profile import KernelProfile
+from tigon.workflow.kernel_profile import KernelProfile, kernel_names
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.tasks import NotAllowed, Task, check_allowed, fold
+from tigon.workspace.layout import KernelPaths
+from tigon.workspace.render import KernelNames
 from tigon_tools.schema.reference import Facts, Reference
 from tigon_tools.schema.wire import from_wire
 
@@ -55,6 +57,17 @@ class TaskStore:
     def files_of_others(self, task: Task) -> frozenset[str]:
         """Paths that other tasks of this workspace wrote."""
         return frozenset(path for other in self.tasks() if other.task_id != task.task_id for path in other.own_files)
+
+    def names_of_others(self, task: Task) -> tuple[KernelNames, ...]:
+        """What the other tasks that wrote in this workspace call things."""
+        others = (other for other in self.tasks() if other.task_id != task.task_id and other.own_files)
+        return tuple(kernel_names(self.profile(other)) for other in others)
+
+    def scaffolded_test(self, task: Task) -> str | None:
+        """The unit test as it was scaffolded; where the workspace had one already, as that was."""
+        if task.test_text:
+            return self.ledger.text(task.test_text)
+        return self.originals(task).get(KernelPaths.of(task.operation_name).test)
 
     def new_id(self, operation_name: str) -> str:
         """A name a person can say, that is not taken, and that is safe as a folder whatever the operation is called."""

@@ -59,7 +59,7 @@ class Task:
 
     profile_hash: of profile and reference together. approved_hash: the one a human approved; "" once it changes.
     scaffolded: path to digest of what was written; intended: the same for a scaffold that was begun.
-    scaffolded_for: the profile that the last scaffold was of.
+    scaffolded_for: the profile that the last scaffold was of. test_text: the unit test as scaffolded.
     verified_files: hash of the planned files at the last full pass.
     attempts: failed runs since the profile, a reset or a final review gave three new ones.
     """
@@ -81,6 +81,7 @@ class Task:
     scaffolded: dict[str, str] = field(default_factory=dict)
     intended: dict[str, str] = field(default_factory=dict)
     scaffolded_for: str = ""
+    test_text: str = ""
     snapshot_text: str = ""
     originals_text: str = ""
     verified_files: str = ""
@@ -97,6 +98,11 @@ class Task:
     @property
     def attempts_left(self) -> int:
         return max(0, MAX_ATTEMPTS - self.attempts)
+
+    @property
+    def decisions(self) -> int:
+        """How often a human has decided."""
+        return sum(review["decision"] != "pending" for review in self.reviews)
 
     @property
     def own_files(self) -> dict[str, str]:
@@ -221,6 +227,7 @@ def _scaffolded(task: Task, payload: dict[str, Any]) -> None:
     task.scaffolded = dict(payload["files"])
     task.intended = {}
     task.scaffolded_for = payload["profile_hash"]
+    task.test_text = payload.get("test", "")  # absent in ledgers of the first version
     task.verified_files = ""
     task.state = "verifying"
 
@@ -233,7 +240,10 @@ def _verified(task: Task, payload: dict[str, Any]) -> None:
         task.state = "awaiting_final_review"
     elif not payload["passed"]:
         task.verified_files = ""
-        task.attempts += 1
+        if payload.get("decisions", task.decisions) == task.decisions:
+            # Two servers may run the gates at once: the runs have one number, and count once. A run from before a
+            # human's decision counts no more.
+            task.attempts = max(task.attempts, payload.get("attempt", task.attempts + 1))
         task.state = "blocked" if task.attempts >= MAX_ATTEMPTS else "verifying"
 
 

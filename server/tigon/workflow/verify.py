@@ -21,13 +21,14 @@ CALL_BUDGET_SECONDS = 45.0
 class VerifyRun:
     """One run of the gates. results: of the gates that are done, in order.
 
-    attempt: its number, counted from the profile or the last reset.
+    attempt: its number, counted from the profile or the last reset. decisions: a human's, before it began.
     abandoned: it was cancelled, and is to be waited for no more.
     """
 
     gates: tuple[Gate, ...]
     context: Context
     attempt: int
+    decisions: int
     finish: Callable[[VerifyRun], None]
     results: list[GateResult] = field(default_factory=list)
     waiters: int = 0
@@ -111,8 +112,10 @@ def chosen_gates(names: Sequence[str] | None) -> tuple[Gate, ...]:
     Raises:
         ValueError: listing what there is.
     """
-    if not names:
+    if names is None:
         return GATES
+    if not names:
+        raise ValueError("`gates` is empty, so nothing would be checked.")
     known = [gate.name for gate in GATES]
     unknown = [name for name in names if name not in known]
     if unknown:

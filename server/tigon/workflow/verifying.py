@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from tigon.jobs.runner import JobRunner
+from tigon.jobs.runner import JobFailed, JobRunner
 from tigon.ledger.ledger import text_hash
 from tigon.workflow import records
 from tigon.workflow.answers import VerifyAnswer
@@ -16,6 +16,7 @@ from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
 from tigon.workflow.verify import CALL_BUDGET_SECONDS, VerifyRun, all_passed, chosen_gates
 from tigon.workspace.layout import Workspace
+from tigon_tools.schema.gates import MachineRequest, MachineResult
 
 Progress = Callable[[str, float], None]
 
@@ -45,6 +46,8 @@ class Verifier:
             Refusal: nothing may be verified, or the run ended without a verdict.
         """
         wanted = _choose(names)
+        if device == "cuda" and self._joinable(task_id) is None:
+            await self._check_gpu()
         run = self._joinable(task_id)
         joined = run is not None
         if run is None:
@@ -77,6 +80,18 @@ class Verifier:
         for run in runs:
             run.abandon()
         await asyncio.gather(*(run.task for run in runs if run.task is not None), return_exceptions=True)
+
+    async def _check_gpu(self) -> None:
+        """No run is begun, so no attempt is lost, where there is nothing to run on."""
+        try:
+            machine: MachineResult = await self._jobs.run("machine", MachineRequest(), device="cuda")
+        except JobFailed as failed:
+            raise Refusal("job", failed.failure.message, failed.failure.next_step or "call run_verify again.") from None
+        if not machine.cuda:
+            why = f" ({machine.problems[0]})" if machine.problems else ""
+            raise Refusal(
+                "device", f"this machine has no GPU that torch can use{why}", "leave `device` out for the CPU."
+            )
 
     def _joinable(self, task_id: str) -> VerifyRun | None:
         """A run that goes on, or that ended while nobody waited and still is about the task's profile."""
@@ -122,11 +137,15 @@ class Verifier:
             originals=self._store.originals(task),
             scaffolded=task.scaffolded,
             of_other_tasks=self._store.files_of_others(task),
+            others=self._store.names_of_others(task),
+            scaffolded_test=self._store.scaffolded_test(task),
             # "auto" is the interpreter, also beside a GPU: its gates are complete, and GPU runs are asked for.
             device="cuda" if device == "cuda" else "cpu",
         )
-        before = files_hash(self._workspace, task.operation_name)
-        run = VerifyRun(gates, context, task.attempts + 1, lambda run: self._finish(run, task_id, before))
+        before = files_hash(self._workspace, context.names)
+        run = VerifyRun(
+            gates, context, task.attempts + 1, task.decisions, lambda run: self._finish(run, task_id, before)
+        )
         self._runs[task_id] = run
         run.start()
         return run
@@ -134,7 +153,7 @@ class Verifier:
     def _finish(self, run: VerifyRun, task_id: str, before: str) -> None:
         """Record the end of a run; files that changed under it are not what it verified."""
         task = self._store.task(task_id)
-        after = files_hash(self._workspace, task.operation_name)
+        after = files_hash(self._workspace, run.context.names)
         passed = all_passed(run.results)
         report = records.render_report(task, run, passed, before == after)
         payload = {
@@ -145,6 +164,8 @@ class Verifier:
             "device": run.context.device,
             "files": after,
             "report": text_hash(report),
+            "attempt": run.attempt,
+            "decisions": run.decisions,
         }
         self._store.append(task, "verified", payload, [report])
         records.keep_copy(self._workspace.root, task_id, "report.md", report)

@@ -64,6 +64,7 @@ def render_unit_test(names: KernelNames, facts: Facts, reference: Reference) -> 
         **_reference(reference),
         tensors=[{"create": _creation(a, facts, "shape", "dtype", with_grad=a.requires_grad)} for a in tensors],
         discrete_outputs=any(not _is_floating(o.dtype) for o in facts.outputs),
+        some_without_gradient=any(a.requires_grad and f"d{a.symbol}" not in facts.gradient_formulas for a in tensors),
         constant_outputs=not all(o.differentiable for o in facts.outputs),
         outputs=facts.outputs,
         output_names=_name_tuple([o.name for o in facts.outputs]),

@@ -19,6 +19,10 @@ LONGEST_FORMULA = 100
 """Characters; beyond it a formula explains less than the code under it."""
 
 
+MOST_VALUES = 200
+"""Of a kernel; its formulas have no chance to fit, and printing them follows the operations by recursion."""
+
+
 class _Maths(Expressions):
     """Functions by their mathematical names, no types, no NaN rules."""
 
@@ -59,6 +63,8 @@ def formulas(plan: KernelPlan, names: Namer) -> list[str]:
     names: of the kernel's arguments and values, so that docstring and code speak of the same things.
     """
     results = {value: names.name(value) for _, value in plan.outputs if not value.is_leaf}
+    if len(plan.values) > MOST_VALUES:
+        return []
     leaves = {v for v in plan.values if v.operation in ("load", "scalar")}
     shown: dict[Value, str] = {}
 

@@ -20,6 +20,9 @@ DEEPEST_NESTING = 3
 """Characters of a statement, and levels of parentheses; a statement that is as deep has to be shorter.
 A formula is read in one glance or not at all."""
 
+DEEPEST_TREE = 24
+"""Operations inside one another before a value gets a name whatever it is: printing follows them by recursion."""
+
 SHORTEST_PART = 16
 """Characters of a function call that is worth a line of its own."""
 
@@ -106,6 +109,7 @@ class KernelText:
                 self._names.assign(value, self._value_name(tensor))
         constants = self._name_constants()
         named = self._worth_a_name()
+        self._cut_deep_trees(named)
         self._shorten(named)
         order = [value for value in self._plan.values if value in named]
         recomputed = [value for value in order if value in self._plan.recomputed]
@@ -142,6 +146,18 @@ class KernelText:
             if value in named:
                 self._names.name(value)
         return named
+
+    def _cut_deep_trees(self, named: set[Value]) -> None:
+        depths: dict[Value, int] = {}
+        for value in self._plan.values:  # operands first
+            if value in named or value.is_leaf:
+                depths[value] = 0
+                continue
+            depths[value] = 1 + max(depths[operand] for operand in value.operands)
+            if depths[value] > DEEPEST_TREE:
+                named.add(value)
+                self._names.name(value)
+                depths[value] = 0
 
     def _shorten(self, named: set[Value]) -> None:
         """Gives names to parts of formulas that are too long or too deep."""

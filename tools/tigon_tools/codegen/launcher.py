@@ -41,8 +41,25 @@ def forward_lines(plan: OpsPlan) -> list[str]:
     tensors = frozenset(argument.name for argument in plan.arguments if argument.scalar is None)
     return [
         f"def {plan.operation_name}_forward({arguments}):",
-        *_indented([*_launch(kernel, results, tensors), f"return {', '.join(results)}"]),
+        *_indented([*_shape_check(plan), *_launch(kernel, results, tensors), f"return {', '.join(results)}"]),
     ]
+
+
+def _shape_check(plan: OpsPlan) -> list[str]:
+    if not plan.narrow:
+        return []
+    lines = [f"shape = {_broadcast_shape([tensor.name for tensor in plan.forward.inputs])}"]
+    for output, read in plan.narrow:
+        lines += [
+            f"if {_broadcast_shape(read)} != shape:",
+            f'    raise ValueError("{output} depends on {" and ".join(read)} alone: broadcast before the call")',
+        ]
+    return lines
+
+
+def _broadcast_shape(names: Sequence[str]) -> str:
+    shapes = ", ".join(f"{name}.shape" for name in names)
+    return shapes if len(names) == 1 else f"torch.broadcast_shapes({shapes})"
 
 
 def backward_lines(plan: OpsPlan) -> list[str]:

@@ -157,16 +157,17 @@ class Lowering:
         elif value.kind is not kind:
             value = self.arithmetic.convert(value, kind, frozenset({str(example.dtype)[6:]}))
         self._note_name(node, value)
-        return Traced(value, self._types(example, inputs), origins)
+        return Traced(value, self._types(example, inputs, value), origins)
 
-    def _types(self, example: torch.Tensor, inputs: Sequence[Traced]) -> FloatTypes:
+    def _types(self, example: torch.Tensor, inputs: Sequence[Traced], value: Value) -> FloatTypes:
         if not example.is_floating_point():
             return frozenset({str(example.dtype)[6:]})
         types = frozenset().union(
             *(traced.types for traced in inputs if traced.value.kind is Kind.FLOAT and not traced.value.uniform)
         )
-        # Nothing that is computed here is wider, so float32 absorbs the rest.
-        if "float32" in types or (not types and example.dtype == torch.float32):
+        # Nothing that is computed here is wider, so float32 absorbs the rest. Numbers among truth values or
+        # integers make PyTorch's default dtype; alone they make none.
+        if "float32" in types or (not types and (example.dtype == torch.float32 or not value.uniform)):
             return frozenset({"float32"})
         return types
 

@@ -99,6 +99,8 @@ class OpsPlan:
     upstream: names of the upstream gradients, one an output.
     gradients: by argument; None for an argument without one.
     fixed: static arguments of the reference and the value they have here.
+    narrow: outputs that depend on a part of the tensors alone, and on which: a broadcast of those would give
+        such an output another shape than the rest.
     """
 
     operation_name: str
@@ -113,6 +115,7 @@ class OpsPlan:
     forward: KernelPlan
     backward: KernelPlan
     fixed: tuple[tuple[str, str], ...] = field(default=())
+    narrow: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def backward_scalars(self) -> tuple[Scalar, ...]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import torch
 
+from tigon_tools.codegen.free_names import LAUNCHER_NAMES, with_free_names
 from tigon_tools.codegen.kernel import loads_of
 from tigon_tools.codegen.lowering import Lowering, Traced
 from tigon_tools.codegen.naming import Namer
@@ -15,11 +15,6 @@ from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, OpsPlan, Sc
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import Kind, Value, reachable
 from tigon_tools.trace.operation import Saved, TracedOperation
-
-LAUNCHER_NAMES = frozenset(
-    "BLOCK_SIZE ctx grid n_cols n_rows num_warps shape torch triton tl calculate_settings device_context".split()
-)
-"""Names that a launcher uses for itself."""
 
 
 @dataclass(frozen=True)
@@ -29,21 +24,6 @@ class Planned:
     ops: OpsPlan
     hints: Mapping[Value, str]
     gradient_of: Mapping[Value, Value]
-
-
-def _output_names(op: TracedOperation) -> dict[str, str]:
-    """Names in the file by names in the trace, where a nameless output is `Y`.
-
-    Among arguments in small letters it is small, too, and it is another letter if that one is taken.
-    """
-    arguments = {argument.name for argument in op.arguments}
-    names = {}
-    for output in op.outputs:
-        name = output.name
-        if name.startswith("Y") and all(argument.islower() for argument in arguments):
-            name = name.lower()
-        names[output.name] = f"out{name[1:]}" if name in arguments else name
-    return names
 
 
 def plan_file(
@@ -57,7 +37,7 @@ def plan_file(
     Raises:
         Unsupported: one sentence that says what cannot be generated.
     """
-    return _Planner(op, operation_name, function_class_name, local_names or {}).plan()
+    return _Planner(with_free_names(op), operation_name, function_class_name, local_names or {}).plan()
 
 
 class _Planner:
@@ -73,17 +53,13 @@ class _Planner:
         self._function_class_name = function_class_name
         self._lowering = Lowering(op.input_dtype, local_names)
         self._tensors: dict[str, Tensor] = {}
-        self._names = _output_names(op)
         self._scalars = {a.name: Scalar(a.name, Kind.INT if a.dtype == "int" else Kind.FLOAT) for a in op.scalars}
 
     def plan(self) -> Planned:
-        self._refuse_names()
         forward_values = self._lower_forward()
-        taken = {a.name for a in self._op.arguments} | {*self._names.values(), *LAUNCHER_NAMES}
+        taken = {a.name for a in self._op.arguments} | {*(o.name for o in self._op.outputs), *LAUNCHER_NAMES}
         self._kept = Namer(self._lowering.hints, {}, taken)
-        outputs = [
-            self._new_tensor(self._names[o.name], t) for o, t in zip(self._op.outputs, forward_values, strict=True)
-        ]
+        outputs = [self._new_tensor(o.name, t) for o, t in zip(self._op.outputs, forward_values, strict=True)]
         intermediates = [
             saved
             for saved in self._op.saved
@@ -99,24 +75,26 @@ class _Planner:
             function_class_name=self._function_class_name,
             arguments=self._arguments(),
             outputs=tuple(tensor.name for tensor in outputs),
-            non_differentiable=tuple(self._names[o.name] for o in self._op.outputs if not o.differentiable),
+            non_differentiable=tuple(o.name for o in self._op.outputs if not o.differentiable),
             intermediates=tuple(tensor.name for tensor in kept),
             saved=self._saved_names(backward),
             upstream=self._upstream(),
             gradients=gradients,
             forward=forward,
             backward=backward,
+            narrow=self._narrow(outputs, forward_values),
             fixed=tuple((a.name, repr(a.default)) for a in self._op.arguments if a.kind == "static"),
         )
         return Planned(ops, self._lowering.hints, self._lowering.gradient_of)
 
-    def _refuse_names(self) -> None:
-        names = [a.name for a in self._op.arguments if a.kind != "static"]
-        names += [*self._names.values(), *(f"d{name}" for name in self._names.values())]
-        names += [f"d{a.name}" for a in self._op.arguments if a.requires_grad]
-        for name in names:
-            if name in LAUNCHER_NAMES or keyword.iskeyword(name) or names.count(name) > 1:
-                raise Unsupported(f"the name `{name}` is taken in the generated file; rename it in the reference.")
+    def _narrow(self, outputs: list[Tensor], values: list[Traced]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        whole = [a.name for a in self._op.tensors if a.shape == self._op.iteration_space]
+        found = []
+        for tensor, traced in zip(outputs, values, strict=True):
+            read = loads_of([traced.value])
+            if any(name not in read for name in whole):
+                found.append((tensor.name, tuple(name for name in whole if name in read)))
+        return tuple(found) if len(outputs) > 1 else ()
 
     def _new_tensor(self, name: str, traced: Traced) -> Tensor:
         tensor = Tensor(name, traced.value.kind, traced.types, self._lowering.added_dims.get(name, ()))
@@ -145,7 +123,7 @@ class _Planner:
                 )
             value = self._forward[output.node.name].value
             if not value.is_leaf:
-                self._lowering.hints[value] = self._names[output.name].lower()
+                self._lowering.hints[value] = output.name.lower()
         self._drop_doubled_hints()
         return [self._forward[output.node.name] for output in self._op.outputs]
 
@@ -163,7 +141,7 @@ class _Planner:
         self._forward_values = frozenset(reachable(t.value for t in self._forward.values()))
         bound = {saved.backward.name: self._bind_saved(saved) for saved in self._op.saved}
         for tangent in self._op.tangents:
-            name = f"d{self._names[tangent.output.name]}"
+            name = f"d{tangent.output.name}"
             types = self._forward[tangent.output.node.name].types
             traced = self._lowering.bind_tensor(name, tangent.placeholder.meta["val"], types)
             bound[tangent.placeholder.name] = traced
@@ -197,7 +175,7 @@ class _Planner:
         if saved.kind in ("input", "scalar") or forward.value.is_leaf:
             return forward
         if saved.kind == "output":
-            name = next(self._names[o.name] for o in self._op.outputs if o.node is saved.forward)
+            name = next(o.name for o in self._op.outputs if o.node is saved.forward)
         else:
             name = self._kept_name(saved)
         return self._lowering.bind_tensor(name, saved.backward.meta["val"], forward.types)
@@ -273,7 +251,7 @@ class _Planner:
         return tuple(tensor.name for tensor in backward.inputs if tensor.name not in upstream)
 
     def _upstream(self) -> tuple[str, ...]:
-        return tuple(f"d{name}" for name in self._names.values())
+        return tuple(f"d{output.name}" for output in self._op.outputs)
 
     def _arguments(self) -> tuple[Argument, ...]:
         """In the reference's order. A default is kept where every later argument has one, too."""

@@ -46,6 +46,9 @@ _RENAMED = {
 _SHORT = {"add": "s", "sub": "s", "mul": "p", "div": "q", "sigmoid": "sig", "tanh": "th", "exp": "e", "erf": "er"}
 """Names for shared values; not those of functions, `sigmoid = sigmoid(x)` would confuse."""
 
+LONGEST_TERM = 160
+"""Characters of a value that is written where it is used: a line and a half of a profile."""
+
 _Term = tuple[str, int]
 
 
@@ -78,10 +81,15 @@ class _Writer:
         self.names[node] = symbol
 
     def name_if_shared(self, node: fx.Node) -> None:
-        """Values used more than once, unless they are short or only carry another value."""
-        if node in self.names or _op(node) in _TRANSPARENT or len(_users(node)) < 2:
+        """Values used more than once, unless they are short or only carry another value; and what gets too long.
+
+        Asked for every value in the graph's order, so that a term is always written from terms that are there.
+        """
+        if node in self.names or _op(node) in _TRANSPARENT:
             return
         text, strength = self.term(node)
+        if len(_users(node)) < 2 and len(text) <= LONGEST_TERM:
+            return
         if (strength == _ATOM and len(text) <= 24) or len(text) <= 10:
             return
         self.name(node, self._fresh(_op(node)))

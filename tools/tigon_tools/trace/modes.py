@@ -94,6 +94,11 @@ class ScalarMustBeFixed(Exception):
         self.line = line
 
 
+MOST_CALLS = 1000
+"""Of torch functions by a reference. Tracing and generating take about 20 ms each, so that this many are 20 s; the
+longest of Liger's references, a poly norm, makes 30."""
+
+
 class TracingMode(TorchFunctionMode):
     """Marks casts, keeps scalars symbolic, and names the line where neither is possible.
 
@@ -105,6 +110,7 @@ class TracingMode(TorchFunctionMode):
         super().__init__()
         self._filename = filename
         self.in_place_line: int | None = None
+        self._calls = 0
         # Tensors are kept as well as their ids: an id is only unique while its object lives.
         self._tainted: dict[int, tuple[torch.Tensor, frozenset[str]]] = {
             id(tensor): (tensor, frozenset({name})) for name, tensor in scalars.items()
@@ -114,6 +120,7 @@ class TracingMode(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        self._count()
         if _changes_in_place(func, kwargs):
             self.in_place_line = reference_line(self._filename)
         if func in _TRUTH:
@@ -133,6 +140,17 @@ class TracingMode(TorchFunctionMode):
         result = self._call(func, args, kwargs)
         self._spread(args, kwargs, result)
         return result
+
+    def _count(self) -> None:
+        self._calls += 1
+        if self._calls > MOST_CALLS:
+            line = reference_line(self._filename)
+            raise JobError(
+                "untraceable",
+                f"the reference calls more than {MOST_CALLS} torch functions (line {line} when it was stopped).",
+                "A loop over rows or elements is traced step by step: write it for whole tensors.",
+                line,
+            )
 
     def _refuse_truth(self, func: Any, value: Any) -> None:
         line = reference_line(self._filename)
