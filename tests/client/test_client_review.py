@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ def double_silu(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
 """
 
 
-def profile(operation: str = "double_silu") -> dict[str, Any]:
+def profile(operation: str) -> dict[str, Any]:
     source = DOUBLE_SILU.replace("double_silu", operation)
     inputs = [{"name": "x", "shape": [4, 8]}, {"name": "scale", "dtype": "float", "value": 2.0}]
     return {
@@ -35,10 +36,15 @@ def profile(operation: str = "double_silu") -> dict[str, Any]:
     }
 
 
-def emit(session: Session, **arguments: Any) -> dict[str, Any]:
-    answer = session.works("emit_profile", workflow="liger-kernel-dev", profile=profile(), **arguments)
+_NUMBERS = itertools.count(1)
+
+
+def emit(session: Session) -> dict[str, Any]:
+    """A task of its own name: one that is approved keeps its name from others."""
+    operation = f"double_silu_{next(_NUMBERS)}"
+    answer = session.works("emit_profile", workflow="liger-kernel-dev", profile=profile(operation))
     assert answer["problems"] == []
-    return answer
+    return {**answer, "operation": operation}
 
 
 def choosing(begins: str, comment: str | None = None) -> Callable[[ElicitRequestFormParams], ElicitResult]:
@@ -135,7 +141,7 @@ def test_an_answer_to_an_older_profile_does_not_count(
 ) -> None:
     """The profile is revised while the dialog is open. The human approves what was on the screen."""
     task_id = pending["task_id"]
-    revised = {**profile(), "benchmark_x_label": "hidden size"}
+    revised = {**profile(pending["operation"]), "benchmark_x_label": "hidden size"}
 
     async def revise() -> None:
         arguments = {"workflow": "liger-kernel-dev", "profile": revised, "task_id": task_id}

@@ -146,6 +146,8 @@ def test_the_project_of_claude_code_counts_only_if_it_is_a_workspace(portal: Blo
     assert seen_root(portal, nowhere, CLAUDE_PROJECT_DIR=str(checkout)) == "a workspace"
     assert seen_root(portal, nowhere, CLAUDE_PROJECT_DIR=str(tmp_path)) == str(nowhere)
     assert seen_root(portal, checkout, CLAUDE_PROJECT_DIR=str(tmp_path)) == "a workspace"
+    assert seen_root(portal, checkout / "src" / "liger_kernel", CLAUDE_PROJECT_DIR=str(tmp_path)) == "a workspace"
+    assert (checkout / ".tigon").is_dir()
 
 
 def raw_session(folder: Path, calls: list[dict[str, Any]]) -> Iterator[tuple[int, list[bytes]]]:

@@ -38,8 +38,8 @@ def waiting(workspace: Path) -> list[str]:
         workflow = KernelWorkflow(workspace)
         try:
             return [
-                (await workflow.emit_profile("liger-kernel-dev", PROFILE, None, lambda said, done: None)).task_id
-                for _ in range(3)
+                (await workflow.emit_profile("liger-kernel-dev", profile, None, lambda said, done: None)).task_id
+                for profile in ({**PROFILE, "operation_name": f"double_silu_{number}"} for number in range(3))
             ]
         finally:
             await workflow.close()

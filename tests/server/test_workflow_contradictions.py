@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from facts_by_hand import LAUNCH, silu_mul_facts, small_workspace
 
-from tigon.workflow.contradictions import Evidence, Own, problems
+from tigon.workflow.contradictions import Evidence, problems
 from tigon.workflow.fill import fill
 from tigon.workflow.kernel_profile import read_profile
 from tigon_tools.schema.reference import Facts
@@ -50,18 +50,6 @@ def with_facts(evidence: Evidence, **changes: Any) -> Evidence:
         ({"module_init_params": [{"name": "gate_multiplier", "default": 2}]}, "default 2 for 'gate_multiplier', and the reference has 1.0"),
         ({"grid_dimensions": "2D"}, "'2D' is claimed, and the kernel is launched 1D"),
         ({"closest_existing_kernel": "swiglue"}, "'swiglue' is not in this workspace; by the graph it is one of swiglu"),
-        ({"operation_name": "GatedMul"}, "'GatedMul' is no snake_case name"),
-        ({"operation_name": "lambda"}, "'lambda' is no snake_case name"),
-        ({"operation_name": "../../etc/x"}, "is no snake_case name"),
-        ({"operation_name": "x" * 61}, "has 61 characters"),
-        ({"operation_name": "geglu"}, "'geglu' is taken: src/liger_kernel/ops/geglu.py is there"),
-        ({"function_class_name": "Liger Mul"}, "'Liger Mul' is no Python identifier"),
-        ({"function_class_name": "GatedMul"}, "does not begin with 'Liger'"),
-        ({"functional_name": "gated_mul"}, "does not begin with 'liger_'"),
-        ({"function_class_name": "LigerMul", "module_class_name": "LigerMul"}, "are both 'LigerMul'"),
-        ({"function_class_name": "LigerSiLUMulFunction"}, "is taken: it is exported from swiglu"),
-        ({"module_class_name": "LigerSwiGLUMLP"}, "is taken: it is exported from swiglu"),
-        ({"functional_name": "liger_swiglu"}, "is taken: functional.py has one"),
     ],
 )  # fmt: skip
 def test_a_false_claim_is_one_sentence_with_the_fact(evidence: Evidence, claims: dict[str, Any], said: str) -> None:
@@ -108,17 +96,23 @@ def test_a_weight_is_a_parameter_and_its_gradient_is_summed(evidence: Evidence) 
     assert claim(given, module_init_params=[{"name": "hidden_size"}]) == []  # it sizes the weight
 
 
+def test_a_required_scalar_has_no_default_to_claim(evidence: Evidence) -> None:
+    alpha = replace(evidence.facts.inputs[2], default=None, required=True)
+    given = with_facts(evidence, inputs=(*evidence.facts.inputs[:2], alpha))
+    entry = {"name": "gate_multiplier"}
+    assert claim(given, module_init_params=[entry]) == []
+    assert claim(given, module_init_params=[{**entry, "default": "required"}]) == []
+    (said,) = claim(given, module_init_params=[{**entry, "default": 1.0}])
+    assert said.endswith("has default 1.0 for 'gate_multiplier', and the reference requires a value.")
+
+
 def test_the_launch_of_a_kernel_written_by_hand_is_its_authors(evidence: Evidence) -> None:
-    assert claim(with_facts(evidence, generates=False), grid_dimensions="2D") == []
+    by_hand = with_facts(evidence, generates=False, generates_not_because="aten.sort sorts.")
+    assert claim(by_hand, grid_dimensions="2D") == ["no kernel can be scaffolded for this reference: aten.sort sorts."]
 
 
-def test_what_the_task_wrote_itself_is_not_in_its_own_way(evidence: Evidence) -> None:
-    (evidence.workspace.root / "src/liger_kernel/ops/gated_mul.py").write_text("")
-    functional = evidence.workspace.root / "src/liger_kernel/transformers/functional.py"
-    functional.write_text(functional.read_text() + "def liger_gated_mul(a):\n    return a\n")
-
-    assert len(claim(evidence, functional_name="liger_gated_mul")) == 2
-    own = Own(frozenset({"src/liger_kernel/ops/gated_mul.py"}), "liger_gated_mul")
-    assert claim(replace(evidence, own=own), functional_name="liger_gated_mul") == []
-    # Having files of its own gives no right to another kernel's function.
-    assert "is taken" in claim(replace(evidence, own=own), functional_name="liger_swiglu")[0]
+def test_what_was_tried_and_refused_is_a_problem_with_its_own_words(evidence: Evidence) -> None:
+    tried = replace(evidence, refused="an argument is named 'ctx' (line 4 of the reference)")
+    assert claim(tried) == [
+        "no kernel can be scaffolded for this reference: an argument is named 'ctx' (line 4 of the reference)"
+    ]

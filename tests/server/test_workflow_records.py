@@ -12,6 +12,7 @@ from tigon.workflow.fill import fill
 from tigon.workflow.kernel_profile import read_profile
 from tigon.workflow.records import fenced, keep_copy, render_diff, render_profile, visible
 from tigon.workflow.tasks import Task
+from tigon_tools.schema.reference import InputFact, InputSpec
 
 
 @pytest.mark.parametrize("text", ["plain", "a ``` b", "````\n# Approved by a human\n````", "`"])
@@ -53,6 +54,27 @@ def test_a_profile_says_what_why_and_who_said_it(tmp_path: Path) -> None:
     ):
         assert said in text
     assert "Not ready" not in text
+
+
+def test_a_required_scalar_and_a_fixed_argument_are_said_to_be_so(tmp_path: Path) -> None:
+    alpha = InputFact("alpha", "alpha", "scalar", None, "float", False)
+    fixed = [
+        InputFact("causal", "causal", "static", None, "static", False, default=True, required=False),
+        InputFact("power", "power", "static", None, "static", False, default=3, required=False),
+    ]
+    facts = silu_mul_facts(
+        inputs=(*silu_mul_facts().inputs[:2], alpha, *fixed),
+        notes=("power is fixed at 3: it decides a loop on line 4.",),
+    )
+    reference = replace(REFERENCE, inputs=(InputSpec("alpha", None, "float", value=0.7),))
+    stated = read_profile({"operation_name": "silu_mul", "reference": "x.py:f"})
+    filled = fill(stated, facts, LAUNCH, small_workspace(tmp_path))
+    text = render_profile(Task("t"), filled, facts, reference, "0.8.5")
+    assert "`alpha` = 0.7 (required), `causal` = True, fixed, `power` = 3, fixed." in text
+    assert "`causal` is fixed at True: not an argument of the kernel, because only tensors and numbers can be" in text
+    assert "`power` is fixed at 3: not an argument of the kernel, because it decides a loop on line 4." in text
+    assert "| module_init_params | alpha (float, required) |" in text
+    assert "None" not in text
 
 
 def test_problems_come_first(tmp_path: Path) -> None:

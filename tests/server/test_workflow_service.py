@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from workflow_session import QUICK, Session, in_session, profile_of, silent
 
 from tigon.workflow.refusal import Refusal
-from tigon.workflow.service import KernelWorkflow
 from tigon.workspace.snapshot import take_snapshot
+from tigon_tools.gpus import has_driver
 
 pytestmark = pytest.mark.slow
-
-SOURCE = "import torch\n\n\ndef {name}(x: torch.Tensor, alpha: float = 1.0) -> torch.Tensor:\n    return x * torch.sigmoid(alpha * x)\n"
-QUICK = ["integrity", "scaffold_tests", "style"]
-"""Gates that take no job; the judge and the unit tests are in the client's tests of the whole loop."""
-
 
 DIES_AFTER_TWO_FILES = """
 import asyncio, os, pathlib, sys
@@ -42,50 +36,6 @@ async def main():
 
 asyncio.run(main())
 """
-
-
-def silent(text: str, fraction: float) -> None:
-    """Nobody listens."""
-
-
-class Session:
-    """A workflow and the human's answers."""
-
-    def __init__(self, root: Path) -> None:
-        self.flow = KernelWorkflow(root)
-        self.root = root
-
-    async def emit(self, name: str = "swish_beta", task_id: str | None = None, **claims: object) -> str:
-        profile = {"operation_name": name, "reference": {"source": SOURCE.format(name=name)}, **claims}
-        return (await self.flow.emit_profile("liger-kernel-dev", profile, task_id, silent)).task_id
-
-    def say(self, task_id: str, decision: str = "approved", comment: str = "") -> str:
-        shown = self.flow.pending_review(task_id).hash
-        return self.flow.record_decision(task_id, shown, decision, "terminal", comment).state  # type: ignore[arg-type]
-
-    async def scaffolded(self, name: str = "swish_beta") -> str:
-        task_id = await self.emit(name)
-        self.say(task_id)
-        await self.flow.scaffold_kernel(task_id, silent)
-        return task_id
-
-    async def gates(self, task_id: str, names: list[str]) -> dict[str, tuple[str, str]]:
-        answer = await self.flow.run_verify(task_id, "cpu", names, silent)
-        return {gate.name: (gate.status, gate.detail) for gate in answer.gates}
-
-    def path(self, task: str = "swish_beta") -> Path:
-        return self.root / f"src/liger_kernel/ops/{task}.py"
-
-
-def in_session(root: Path, body: Callable[[Session], Awaitable[None]]) -> None:
-    async def run() -> None:
-        session = Session(root)
-        try:
-            await body(session)
-        finally:
-            await session.flow.close()
-
-    asyncio.run(run())
 
 
 def test_nothing_on_disk_changes_before_the_approval_after_a_rejection_or_after_a_change(liger_workspace: Path) -> None:
@@ -166,13 +116,17 @@ def test_the_integrity_gate_sees_every_change_outside_the_plan(liger_workspace: 
 
         test = s.root / "test/transformers/test_swish_beta.py"
         text = test.read_text()
+        test.write_text(text + "\n\ndef test_more():\n    assert _inputs((2, 3), torch.float32)\n")
+        more = await s.gates(task, ["integrity", "scaffold_tests"])
+        assert (more["integrity"][0], more["scaffold_tests"][0]) == ("passed", "flagged")
         test.write_text(text.replace("1e-5", "1e5"))
-        assert (await s.gates(task, QUICK))["scaffold_tests"][0] == "flagged"
+        status, detail = (await s.gates(task, QUICK))["integrity"]
+        assert (status, "DTYPES is changed or gone" in detail) == ("failed", True)
         test.unlink()
         gone = await s.gates(task, QUICK)
         assert "are gone" in gone["integrity"][1]
         assert gone["scaffold_tests"][0] == "flagged"
-        assert s.flow.task_status(task).task["attempts"] == 2  # type: ignore[index]
+        assert s.flow.task_status(task).task["attempts"] == 3  # type: ignore[index]
 
     in_session(liger_workspace, body)
 
@@ -183,18 +137,59 @@ def test_a_test_that_was_there_before_is_kept_and_watched(without_relu_squared: 
         test = s.root / "test/transformers/test_relu_squared.py"
         assert (await s.gates(task, QUICK))["scaffold_tests"][0] == "passed"
         test.write_text("def test_nothing():\n    pass\n")
-        status, detail = (await s.gates(task, QUICK))["scaffold_tests"]
-        assert (status, "test_relu_squared.py" in detail) == ("flagged", True)
+        gates = await s.gates(task, QUICK)
+        for gate, wanted in (("scaffold_tests", "flagged"), ("integrity", "failed")):
+            status, detail = gates[gate]
+            assert (status, "test_relu_squared.py" in detail) == (wanted, True)
 
     in_session(without_relu_squared, body)
 
 
-def test_two_tasks_in_one_workspace_do_not_fail_each_others_integrity(liger_workspace: Path) -> None:
+def test_what_cannot_be_scaffolded_does_not_go_to_review(liger_workspace: Path) -> None:
     async def body(s: Session) -> None:
-        first = await s.scaffolded("swish_beta")
-        second = await s.scaffolded("swish_gamma")
-        for task in (first, second):
-            assert (await s.gates(task, ["integrity"]))["integrity"][0] == "passed"
+        source = "import torch\n\n\ndef turned(x: torch.Tensor) -> torch.Tensor:\n    return x * x.transpose(-1, -2)\n"
+        inputs = [{"name": "x", "shape": [8, 8]}]
+        profile = {"operation_name": "turned", "reference": {"source": source, "inputs": inputs}}
+        answer = await s.flow.emit_profile("liger-kernel-dev", profile, None, silent)
+        assert answer.state == "understanding"
+        assert any("no kernel can be scaffolded" in p and "permute" in p for p in answer.problems), answer.problems
+
+        # What only planning the files finds.
+        exports = s.root / "src/liger_kernel/transformers/__init__.py"
+        exports.write_text(exports.read_text().replace("__all__", "__names__"))
+        answer = await s.flow.emit_profile("liger-kernel-dev", profile_of("swish_beta"), None, silent)
+        assert answer.state == "understanding"
+        assert answer.problems == [
+            "no kernel can be scaffolded for this reference: "
+            "src/liger_kernel/transformers/__init__.py has no list __all__."
+        ]
+        with pytest.raises(Refusal, match="nothing of task"):
+            s.flow.pending_review(answer.task_id)
+
+    in_session(liger_workspace, body)
+
+
+def test_generated_tests_that_an_added_line_skips_are_no_pass(liger_workspace: Path) -> None:
+    async def body(s: Session) -> None:
+        task = await s.scaffolded()
+        test = s.root / "test/transformers/test_swish_beta.py"
+        skips = "def setup_function(function):\n    if 'liger' in function.__name__:\n        pytest.skip()\n"
+        test.write_text(f"{test.read_text()}\n\n{skips}\n\ndef test_added():\n    assert device\n")
+        status, detail = (await s.gates(task, ["integrity", "unit_tests"]))["unit_tests"]
+        assert (status, "No case of test_liger_swish_beta_correctness" in detail) == ("failed", True), detail
+
+    in_session(liger_workspace, body)
+
+
+@pytest.mark.skipif(has_driver(), reason="is about machines without a GPU")
+def test_a_gpu_that_is_not_there_costs_nothing(liger_workspace: Path) -> None:
+    async def body(s: Session) -> None:
+        task = await s.scaffolded()
+        with pytest.raises(Refusal, match="no GPU that torch can use"):
+            await s.flow.run_verify(task, "cuda", None, silent)
+        status = s.flow.task_status(task).task
+        assert status is not None
+        assert (status["attempts"], status["report_path"]) == (0, None)
 
     in_session(liger_workspace, body)
 
@@ -239,7 +234,12 @@ def test_finish_needs_a_pass_on_exactly_these_files(liger_workspace: Path) -> No
         s.path().write_text(text + "# late\n")
         with pytest.raises(Refusal, match="files have changed since run_verify passed"):
             s.flow.finish(task, question.hash, "approved", "terminal")
+        status = s.flow.task_status(task)
+        assert (status.state, "that pass is void" in status.next) == ("verifying", True)
+        assert "passed: src/liger_kernel/ops/swish_beta.py, so" in status.next
+        assert [t.state for t in s.flow.task_status(None).tasks or []] == ["verifying"]
         s.path().write_text(text)
+        assert s.flow.task_status(task).state == "awaiting_final_review"
         makefile = (s.root / "Makefile").read_bytes()
         (s.root / "Makefile").write_text("all:\n")
         with pytest.raises(Refusal, match="changed outside the plan since run_verify passed: Makefile"):
@@ -247,6 +247,16 @@ def test_finish_needs_a_pass_on_exactly_these_files(liger_workspace: Path) -> No
         (s.root / "Makefile").write_bytes(makefile)
         with pytest.raises(Refusal, match="it changed while it was shown"):
             s.flow.finish(task, "0" * 64, "approved", "terminal")
+        # What another task writes in the shared files takes nothing from this pass.
+        await s.scaffolded("swish_gamma")
+        assert s.flow.task_status(task).state == "awaiting_final_review"
+        assert s.flow.pending_review(task).hash == question.hash
         assert s.flow.finish(task, question.hash, "approved", "terminal").state == "done"
+        with pytest.raises(Refusal, match="is done already"):
+            s.flow.check_final(task)
+        assert "Note" not in s.flow.task_status(task).next
+        s.path().write_text(text + "# later\n")
+        after = s.flow.task_status(task)
+        assert (after.state, "passed: src/liger_kernel/ops/swish_beta.py. Neither" in after.next) == ("done", True)
 
     in_session(liger_workspace, body)

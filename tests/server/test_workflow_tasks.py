@@ -45,9 +45,17 @@ class Played:
         payload = {"profile_hash": self.task.profile_hash, "files": files or {"a.py": "1"}, "actions": {}}
         return self._append("scaffolded", payload)
 
-    def verify(self, passed: bool, whole: bool = True, of: str | None = None) -> Task:
+    def verify(self, passed: bool, whole: bool = True, of: str | None = None, **run: int) -> Task:
         gates = [{"name": "judge", "kind": "hard", "status": "passed" if passed else "failed", "detail": ""}]
-        payload = {"passed": passed, "whole": whole, "gates": gates, "files": "f1", "report": "r1", "device": "cpu"}
+        payload = {
+            "passed": passed,
+            "whole": whole,
+            "gates": gates,
+            "files": "f1",
+            "report": "r1",
+            "device": "cpu",
+            **run,
+        }
         return self._append("verified", {**payload, "profile_hash": of or self.task.profile_hash})
 
     def _append(self, kind: str, payload: dict[str, Any]) -> Task:
@@ -182,6 +190,17 @@ def test_three_failures_block_and_only_a_humans_reset_frees(played: Played) -> N
     assert played.review("reset", "pending", shown="x").state == "blocked"
     freed = played.review("reset", "approved", shown="x")
     assert (freed.state, freed.attempts_left) == ("verifying", 3)
+
+
+def test_runs_at_once_count_once_and_one_from_before_a_decision_not_at_all(played: Played) -> None:
+    played.scaffolded()
+    early = {"attempt": 1, "decisions": 1}
+    assert played.verify(False, **early).attempts == 1
+    assert played.verify(False, **early).attempts == 1
+    assert played.verify(False, attempt=2, decisions=1).attempts == 2
+    assert played.verify(False, attempt=3, decisions=1).state == "blocked"
+    assert played.review("reset", "approved", shown="x").attempts == 0
+    assert played.verify(False, attempt=3, decisions=1).attempts == 0
 
 
 def test_a_subset_that_passes_does_not_finish_and_one_that_fails_counts(played: Played) -> None:

@@ -36,6 +36,14 @@ REFERENCES = {
         (InputSpec("x", (4, 8)), InputSpec("keep", (4, 8), "bool")),
     ),
     "frozen": ("def frozen(x, y):\n    return x * y.detach()\n", (InputSpec("x", (4, 8)), InputSpec("y", (4, 8)))),
+    # x alone is used; PyTorch's own name for an input, and settings that modules have a method of the name for
+    "unused": ("def unused(x, y):\n    return x * 2\n", (InputSpec("x", (4, 8)), InputSpec("y", (4, 8)))),
+    "taken": (
+        "def taken(input, shape, type: float = 1.5, n_cols: float = 0.5):\n"
+        "    layer = torch.tanh(type * input) * shape\n    return layer, n_cols * layer\n",
+        (InputSpec("input", (4, 8)), InputSpec("shape", (4, 8))),
+    ),
+    "scale": ("def scale(x, scale):\n    return x * scale\n", (InputSpec("x", (4, 8)), InputSpec("scale", (4, 8)))),
     "flags": ("def flags(x):\n    return x * 2, x > 0.5\n", None),
     "weighted": (
         "def weighted(x, w):\n    return F.silu(x) * w\n",
@@ -74,6 +82,24 @@ def test_the_module_keeps_scalars_and_passes_tensors_in_the_references_order(pri
     assert "def forward(self, a, b):" in module
     assert "LigerMiddleFunction.apply(a, self.scale, b)" in module
     assert 'return f"scale={self.scale}"' in module
+
+
+def test_the_module_says_what_it_returns_and_not_what_it_keeps(pristine_liger: Path) -> None:
+    """leaky_relu keeps a mask for its backward, under the name of an op."""
+    reference = Reference(HEADER + "def leaky(x):\n    return F.leaky_relu(x)\n", "leaky")
+    facts = trace_reference(reference)[1]
+    kept = [symbol for symbol in facts.saved_tensors if symbol in facts.forward_formulas]
+    assert kept
+    text = render_module(KernelNames("leaky", "LigerLeakyFunction", "LigerLeaky", "liger_leaky"), facts)
+    assert "Y = leaky_relu(x)" in text
+    assert not any(f"{symbol} =" in text for symbol in kept)
+
+
+def test_a_setting_replaces_nothing_of_the_module(pristine_liger: Path) -> None:
+    module = rendered("taken", pristine_liger)["src/liger_kernel/transformers/taken.py"]
+    assert "def __init__(self, type: float = 1.5, n_cols: float = 0.5):" in module
+    assert "self.type_value = type" in module
+    assert "LigerTakenFunction.apply(input, shape, self.type_value, self.n_cols)" in module
 
 
 def test_a_dotted_reference_is_imported_not_copied(pristine_liger: Path) -> None:

@@ -166,17 +166,8 @@ TWO_INPUTS = {"softplus_mul", "geglu", "clamped_glu"}
 
 
 def test_float64_is_refused(modules: dict[str, ModuleType]) -> None:
-    with pytest.raises(TypeError, match="float64 tensors are not supported"):
+    with pytest.raises(TypeError, match=r"an input of torch\.float64 is not supported"):
         modules["relu_squared"].LigerTestFunction.apply(torch.randn(3, dtype=torch.float64))
-
-
-def test_a_broadcast_that_would_change_one_output_alone_is_refused(tmp_path: Path) -> None:
-    """Traced with equal shapes; where y is smaller, the second output would be, too."""
-    code = "def f(x, y):\n    return x * y, y + 1"
-    apply = import_source(generate("two", code).ops_source, tmp_path, "two").LigerTestFunction.apply
-    with pytest.raises(ValueError, match="y2 depends on y alone: broadcast before the call"):
-        apply(torch.randn(4, 8), torch.randn(8))
-    assert [tuple(o.shape) for o in apply(torch.randn(8), torch.randn(4, 8))] == [(4, 8), (4, 8)]
 
 
 def test_shapes_that_do_not_fit_are_refused_as_by_pytorch(modules: dict[str, ModuleType]) -> None:

@@ -234,3 +234,18 @@ def test_what_float32_cannot_hold_is_no_fault(formula: str, tmp_path: Path) -> N
     for seed in range(3):
         result = judged(tmp_path, reference, f"def f(x):\n    return {other}\n", seed=seed)
         assert result.passed, shown(result)
+
+
+def test_one_element_with_a_stride_of_its_own(tmp_path: Path) -> None:
+    code = "def f(x, alpha):\n    return torch.tanh(alpha * x)\n"
+    result = judged(tmp_path, code, code, InputSpec("x", (4, 16)), InputSpec("alpha", (1,)), dtypes=("float32",))
+    assert result.passed, shown(result)
+
+
+def test_one_label_a_row(tmp_path: Path) -> None:
+    """An integer for each row goes with the rows, whatever the number of columns is."""
+    code = "def f(x, label):\n    return F.nll_loss(F.log_softmax(x, -1), label, reduction='none')\n"
+    inputs = (InputSpec("x", (8, 8)), InputSpec("label", (8,), "int64", False))
+    result = judged(tmp_path, code, code, *inputs, dtypes=("float32",))
+    assert result.passed, shown(result)
+    assert result.cases > 10

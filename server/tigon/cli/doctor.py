@@ -20,7 +20,7 @@ from rich.table import Table
 from tigon import __version__
 from tigon.cli.clients import client_checks
 from tigon.jobs.runner import JobFailed, JobRunner
-from tigon.workspace.layout import is_workspace
+from tigon.workspace.layout import find_workspace
 from tigon_tools.schema.gates import MachineRequest, MachineResult
 
 Status = Literal["ok", "missing", "optional", "warning"]
@@ -59,9 +59,9 @@ def _ask_machine(folder: Path) -> tuple[MachineResult | None, str]:
     """What the interpreter that runs jobs says of itself, or why it says nothing."""
 
     async def ask() -> MachineResult:
-        runner = JobRunner()
+        runner, root = JobRunner(), find_workspace(folder)
         try:
-            result = await runner.run("machine", MachineRequest(str(folder) if is_workspace(folder) else None))
+            result = await runner.run("machine", MachineRequest(None if root is None else str(root)))
             assert isinstance(result, MachineResult)
             return result
         finally:
@@ -116,8 +116,9 @@ def _ncu_check(machine: MachineResult | None) -> Check:
 
 
 def _workspace_check(folder: Path) -> Check:
-    if is_workspace(folder):
-        return Check("workspace", "ok", str(folder))
+    root = find_workspace(folder)
+    if root is not None:
+        return Check("workspace", "ok", str(root))
     return Check("workspace", "optional", f"{folder} is not a Liger checkout", "go to one, or `tigon init PATH`")
 
 

@@ -11,6 +11,9 @@ from rich.table import Table
 
 from tigon.cli.workspace import open_workflow
 
+NARROWEST = 40
+"""Columns for the sentence that says what comes next: shorter lines of it are hard to read."""
+
 
 def list_tasks(workspace: Path | None) -> None:
     summaries = open_workflow(workspace).task_status(None).tasks or []
@@ -19,14 +22,19 @@ def list_tasks(workspace: Path | None) -> None:
         console.print("No tasks yet. Ask your assistant for a kernel, or watch `tigon demo`.")
         return
     rows = [(t.task_id, t.operation_name, t.state, t.next, t.updated) for t in summaries]
+    if not sys.stdout.isatty():
+        for row in rows:
+            print("\t".join(row))
+        return
     table = Table(box=None, pad_edge=False)
     for position, heading in enumerate(("task", "operation", "state", "next", "updated")):
-        # An id is typed again, so it is shown whole however narrow the terminal is; the sentence may fold.
+        # An id is typed again, so it is shown whole however narrow the terminal is; the sentence folds.
         width = None if heading == "next" else max(len(heading), *(len(row[position]) for row in rows))
-        table.add_column(heading, min_width=width, no_wrap=width is not None)
+        table.add_column(heading, width=width, no_wrap=width is not None)
     for row in rows:
         table.add_row(*row)
-    console.print(table)
+    needed = NARROWEST + sum(column.width or 0 for column in table.columns) + len(table.columns)
+    Console(width=max(console.width, needed)).print(table)
 
 
 def show_report(task_id: str, workspace: Path | None) -> None:

@@ -6,20 +6,21 @@ from pathlib import Path
 
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.service import KernelWorkflow
-from tigon.workspace.layout import is_workspace
+from tigon.workspace.layout import find_workspace
 
 
 def workspace_root(option: Path | None) -> Path:
-    """--workspace, else this folder.
+    """The checkout that --workspace, else this folder, is or is in.
 
     Raises:
-        Refusal: it is not a Liger checkout.
+        Refusal: there is none.
     """
-    root = (option or Path.cwd()).expanduser().resolve()
-    if not is_workspace(root):
+    folder = (option or Path.cwd()).expanduser().resolve()
+    root = find_workspace(folder)
+    if root is None:
         raise Refusal(
             "workspace",
-            f"{root} is not a Liger checkout (it has no src/liger_kernel/ops).",
+            f"{folder} is not a Liger checkout, nor in one (it has no src/liger_kernel/ops).",
             "go to one, name it with --workspace, or make one with `tigon init PATH`.",
         )
     return root

@@ -25,7 +25,7 @@ from tigon.protocol.refusals import explain, unknown_arguments
 from tigon.protocol.resources import add_resources
 from tigon.protocol.skills import SkillsExtension
 from tigon.protocol.tools import TOOLS
-from tigon.protocol.workplace import Workplace
+from tigon.protocol.workplace import Workplace, WorkplaceServer
 
 REVIEW_SECONDS = 86_400
 """How long a 2026-07-28 client may take to bring the human's answer: a day. The SDK's default
@@ -60,8 +60,8 @@ The prompt liger-kernel-dev and skill://liger-kernel-dev/SKILL.md say what to th
 """At most 1,500 characters; some clients cut at 2,048."""
 
 
-class TigonServer(MCPServer[Any]):
-    """An MCPServer with a workspace, whose failed calls are refusals that a model can read."""
+class TigonServer(WorkplaceServer):
+    """A server with a workspace, whose failed calls are refusals that a model can read."""
 
     def __init__(self, workplace: Workplace) -> None:
         self.workplace = workplace
@@ -117,7 +117,7 @@ def _log_to_stderr(level: str = "INFO") -> None:
 
 @asynccontextmanager
 async def _closing_the_workplace(server: MCPServer[Any]) -> AsyncIterator[None]:
-    assert isinstance(server, TigonServer)
+    assert isinstance(server, WorkplaceServer)
     try:
         yield None
     finally:

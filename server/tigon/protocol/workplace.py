@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from mcp.server.mcpserver import Context
+from mcp.server.mcpserver import Context, MCPServer
 
 from tigon.workflow.refusal import Refusal
 
@@ -25,28 +25,26 @@ class Workplace:
         self._workflow: KernelWorkflow | None = None
 
     def root(self) -> Path:
-        """The workspace: --workspace, else $CLAUDE_PROJECT_DIR if that is one, else the current folder.
+        """The workspace that --workspace is or is in, else $CLAUDE_PROJECT_DIR, else the current folder.
 
         Raises:
-            Refusal: it is not a checkout in Liger's layout.
+            Refusal: it is not a checkout in Liger's layout, nor in one.
         """
-        from tigon.workspace.layout import is_workspace
+        from tigon.workspace.layout import find_workspace
 
         project = os.environ.get("CLAUDE_PROJECT_DIR")
-        if self._option is not None:
-            root = self._option.expanduser()
-        elif project and is_workspace(Path(project)):
-            root = Path(project)
-        else:
-            root = Path.cwd()
-        if not is_workspace(root):
+        folder = self._option or Path.cwd()
+        if self._option is None and project and find_workspace(Path(project)):
+            folder = Path(project)
+        root = find_workspace(folder)
+        if root is None:
             raise Refusal(
                 "workspace",
-                f"{root} is not a Liger checkout (it has no src/liger_kernel/ops).",
+                f"{folder} is not a Liger checkout, nor in one (it has no src/liger_kernel/ops).",
                 "tell the human to run `tigon init PATH` and to start the server with --workspace PATH, "
                 "or to start it in a checkout.",
             )
-        return root.resolve()
+        return root
 
     def workflow(self) -> KernelWorkflow:
         if self._workflow is None:
@@ -62,8 +60,14 @@ class Workplace:
             await self._workflow.close()
 
 
+class WorkplaceServer(MCPServer[Any]):
+    """A server that works in a workspace; its tools find the workflow through it."""
+
+    workplace: Workplace
+
+
 def workflow_of(ctx: Context[Any, Any]) -> KernelWorkflow:
     """The workflow of the server that handles this call."""
-    from tigon.protocol.server import TigonServer
-
-    return cast(TigonServer, ctx.mcp_server).workplace.workflow()
+    server = ctx.mcp_server
+    assert isinstance(server, WorkplaceServer)
+    return server.workplace.workflow()

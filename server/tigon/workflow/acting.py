@@ -48,6 +48,10 @@ async def scaffold(
     """Generate, plan, write, and record what was written."""
     task = store.task(task_id)
     check_may_write(task)
+    other = store.writer_of(task.operation_name, task_id)
+    if other is not None:
+        step = f"go on with {other}, or revise {task_id} with emit_profile under another operation_name."
+        raise Refusal("scaffold", f"task {other} has written {task.operation_name}.", step)
     profile = store.profile(task)
     reference = store.reference(task)
     assert profile.function_class_name is not None

@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from tigon.workflow import naming
 from tigon.workflow.fill import Launch, needs_sm_parallelism
 from tigon.workflow.kernel_profile import KernelProfile
-from tigon.workspace.layout import KernelPaths, Workspace
+from tigon.workspace.layout import Workspace
 from tigon_tools.schema.reference import Facts
-
-_PREFIXES = {"function_class_name": "Liger", "module_class_name": "Liger", "functional_name": "liger_"}
-"""How Liger's public names begin (the table of names in its kernel profile format)."""
-
-LONGEST_NAME = 60
-"""Characters of an operation's name: file systems and readers have limits; Liger's longest has 33."""
-
-
-@dataclass(frozen=True)
-class Own:
-    """What this task has written already: its files, and its function in functional.py."""
-
-    files: frozenset[str] = frozenset()
-    functional_name: str | None = None
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What claims are held against."""
+    """What claims are held against.
+
+    refused: why the files of the profile could not be written, where that was found out by trying.
+    """
 
     facts: Facts
     launch: Launch
     workspace: Workspace
-    own: Own = Own()
+    refused: str | None = None
 
 
 def problems(profile: KernelProfile, evidence: Evidence) -> list[str]:
@@ -44,24 +31,6 @@ def problems(profile: KernelProfile, evidence: Evidence) -> list[str]:
     profile: as the assistant stated it, or filled.
     """
     return [problem for check in _CHECKS for problem in check(profile, evidence)]
-
-
-def _names(profile: KernelProfile, given: Evidence) -> Iterator[str]:
-    name = profile.operation_name
-    if not naming.OPERATION_NAME.fullmatch(name) or keyword.iskeyword(name):
-        yield f"operation_name {name!r} is no snake_case name: it becomes a file and part of Python names."
-    elif len(name) > LONGEST_NAME:
-        yield f"operation_name has {len(name)} characters; {LONGEST_NAME} are allowed, and Liger's longest has 33."
-    for field, prefix in _PREFIXES.items():
-        value = getattr(profile, field)
-        if value is None:
-            continue
-        if not value.isidentifier() or keyword.iskeyword(value):
-            yield f"{field} {value!r} is no Python identifier."
-        elif not value.startswith(prefix):
-            yield f"{field} {value!r} does not begin with {prefix!r}, as all of Liger's do."
-    if profile.function_class_name is not None and profile.function_class_name == profile.module_class_name:
-        yield f"function_class_name and module_class_name are both {profile.module_class_name!r}."
 
 
 def _tier(profile: KernelProfile, given: Evidence) -> Iterator[str]:
@@ -157,7 +126,14 @@ def _module_arguments(profile: KernelProfile, given: Evidence) -> Iterator[str]:
         stated = (entry.model_extra or {}).get("default")
         if name not in scalars and not sized:
             yield f"module_init_params names {name!r}, and the reference's scalars are {', '.join(scalars) or 'none'}."
-        elif name in scalars and stated is not None and not _same(stated, scalars[name].default):
+        elif name in scalars and scalars[name].required and stated not in (None, "required"):
+            yield f"module_init_params has default {stated} for {name!r}, and the reference requires a value."
+        elif (
+            name in scalars
+            and not scalars[name].required
+            and stated is not None
+            and not _same(stated, scalars[name].default)
+        ):
             yield f"module_init_params has default {stated} for {name!r}, and the reference has {scalars[name].default}."
     for name in scalars:
         if name not in claimed:
@@ -184,6 +160,14 @@ def _launch(profile: KernelProfile, given: Evidence) -> Iterator[str]:
         yield f"grid_dimensions {claimed!r} is claimed, and the kernel is launched {launch.grid_dimensions}: {launch.grid_description}."
 
 
+def _generates(profile: KernelProfile, given: Evidence) -> Iterator[str]:
+    """A human is not asked about what could not be written afterwards."""
+    if given.refused is not None:
+        yield f"no kernel can be scaffolded for this reference: {given.refused}"
+    elif not given.facts.generates:
+        yield f"no kernel can be scaffolded for this reference: {given.facts.generates_not_because}"
+
+
 def _closest(profile: KernelProfile, given: Evidence) -> Iterator[str]:
     kernel = profile.closest_existing_kernel
     if kernel not in (None, "none") and kernel not in given.workspace.kernels():
@@ -193,27 +177,7 @@ def _closest(profile: KernelProfile, given: Evidence) -> Iterator[str]:
         )
 
 
-def _taken(profile: KernelProfile, given: Evidence) -> Iterator[str]:
-    """Names that something else in the workspace has."""
-    name, workspace = profile.operation_name, given.workspace
-    paths = KernelPaths.of(name)
-    for path in (paths.ops, paths.module):
-        if path not in given.own.files and workspace.exists(path):
-            yield f"operation_name {name!r} is taken: {path} is there and is not this task's."
-    for field, exported in (
-        ("function_class_name", workspace.exported_ops()),
-        ("module_class_name", workspace.exported_modules()),
-    ):
-        value = getattr(profile, field)
-        if value in exported and exported[value] != name:
-            yield f"{field} {value!r} is taken: it is exported from {exported[value]}."
-    functional = profile.functional_name
-    if functional != given.own.functional_name and functional in workspace.functional_names():
-        yield f"functional_name {functional!r} is taken: functional.py has one."
-
-
 _CHECKS: tuple[Callable[[KernelProfile, Evidence], Iterator[str]], ...] = (
-    _names,
     _tier,
     _inputs,
     _outputs,
@@ -223,8 +187,8 @@ _CHECKS: tuple[Callable[[KernelProfile, Evidence], Iterator[str]], ...] = (
     _module_arguments,
     _parameters,
     _launch,
+    _generates,
     _closest,
-    _taken,
 )
 """In the order of the profile's fields."""
 

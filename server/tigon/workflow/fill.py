@@ -60,7 +60,7 @@ def _computed(name: str, facts: Facts, launch: Launch, workspace: Workspace) -> 
         "grid_description": launch.grid_description,
         "block_size_source": launch.block_size_source,
         "needs_sm_parallelism": needs_sm_parallelism(facts),
-        "module_init_params": [{"name": a.name, "type": a.dtype, "default": a.default} for a in scalars],
+        "module_init_params": [_module_argument(a) for a in scalars],
         "learnable_params": [
             {"name": a.name, "shape": _shape(a.shape or ())} for a in facts.inputs if a.kind == "parameter"
         ],
@@ -75,6 +75,12 @@ def _computed(name: str, facts: Facts, launch: Launch, workspace: Workspace) -> 
 def needs_sm_parallelism(facts: Facts) -> bool:
     """A gradient that is summed over rows needs partial sums for each SM."""
     return any(a.requires_grad and a.broadcast for a in facts.inputs)
+
+
+def _module_argument(argument: InputFact) -> dict[str, Any]:
+    """A scalar of the reference; one without a default there has none in the module."""
+    default = {"required": True} if argument.required else {"default": argument.default}
+    return {"name": argument.name, "type": argument.dtype, **default}
 
 
 def _input(argument: InputFact) -> dict[str, Any]:

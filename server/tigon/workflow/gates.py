@@ -11,17 +11,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tigon.jobs.runner import JobFailed, JobRunner
 from tigon.workflow.answers import GateKind, GateResult, GateStatus
 from tigon.workflow.integrity import foreign_changes, missing_files
-from tigon.workflow.kept_tests import weakened
+from tigon.workflow.kept_tests import names_of_tests, weakened
 from tigon.workflow.kernel_profile import KernelProfile, kernel_names
 from tigon.workflow.refusal import Refusal
 from tigon.workspace.layout import FUNCTIONAL, OPS_INIT, TRANSFORMERS_INIT, KernelPaths, Workspace
-from tigon.workspace.own_parts import own_digest
+from tigon.workspace.own_parts import SHARED, own_digest, owner_of_line
 from tigon.workspace.plan import planned_paths
 from tigon.workspace.render import KernelNames
 from tigon.workspace.style import CannotFormat, check_style
@@ -41,6 +42,13 @@ LISTED = 5
 """Problems named in a gate's sentence; the report has all."""
 
 
+PUT_BACK = (
+    "Put these back (scaffold_kernel writes a file again that is gone), and add tests beside them as you like. "
+    "What they test changes with the profile only, which a human reviews."
+)
+"""What to do about a test that is no longer what was scaffolded."""
+
+
 def _silent(text: str, fraction: float) -> None:
     """Until a run says whom to tell."""
 
@@ -51,7 +59,9 @@ class Context:
 
     snapshot, originals: of the workspace before the task's first write.
     scaffolded: path to digest of the task's part of what was written. scaffolded_test: the unit test's text then.
-    of_other_tasks, others: files that other tasks wrote meanwhile, and their names.
+    of_other_tasks: files that other tasks wrote, each with its task's id. others: what those tasks call things, by id.
+    generated_tests: whether the unit test is a generated one, every test of which runs on every device.
+    importable: the import gate has passed.
     machine, tests, judged, problems: filled by the run, for the report.
     """
 
@@ -64,10 +74,12 @@ class Context:
     snapshot: Mapping[str, str]
     originals: Mapping[str, str | None]
     scaffolded: Mapping[str, str]
-    of_other_tasks: frozenset[str]
-    others: tuple[KernelNames, ...]
+    of_other_tasks: Mapping[str, str]
+    others: Mapping[str, KernelNames]
     scaffolded_test: str | None
     device: str
+    generated_tests: bool = False
+    importable: bool = False
     progress: Progress = _silent
     machine: MachineResult | None = None
     tests: UnitTestResult | None = None
@@ -110,6 +122,8 @@ async def run_gate(gate: Gate, context: Context) -> GateResult:
             step = failed.failure.next_step or "call run_verify again."
             raise Refusal("job", failed.failure.message, step) from None
         status, detail = "failed", str(failed)
+    if status == "failed" and "import" in gate.needs and not context.importable:
+        await _import(context)  # chosen without the import gate: is it another task's file that fails?
     return GateResult(name=gate.name, kind=gate.kind, status=status, detail=detail)
 
 
@@ -118,7 +132,12 @@ async def _integrity(context: Context) -> tuple[GateStatus, str]:
         return "failed", "the profile has changed since it was approved; it needs a new review."
     name = context.profile.operation_name
     foreign = foreign_changes(
-        context.workspace, context.names, context.snapshot, context.originals, context.of_other_tasks, context.others
+        context.workspace,
+        context.names,
+        context.snapshot,
+        context.originals,
+        context.of_other_tasks,
+        [*context.others.values()],
     )
     if foreign:
         context.problems["integrity"] = foreign
@@ -132,7 +151,7 @@ async def _integrity(context: Context) -> tuple[GateStatus, str]:
     if context.scaffolded_test is not None:
         lost = weakened(context.scaffolded_test, context.workspace.read(context.paths.test))
         if lost:
-            return "failed", f"{context.paths.test}: {_listed(lost)}. Add tests as you like; put these back."
+            return "failed", f"{context.paths.test}: {_listed(lost)}. {PUT_BACK}"
     return "passed", "only planned files have changed, and the approval holds."
 
 
@@ -168,6 +187,7 @@ async def _import(context: Context) -> tuple[GateStatus, str]:
         "import", ImportRequest(str(context.workspace.root), names, context.device), device=context.device
     )
     if result.passed:
+        context.importable = True
         return "passed", f"{len(names)} names can be imported."
     _refuse_for_others(context, result.problems)
     context.problems["import"] = list(result.problems)
@@ -175,20 +195,41 @@ async def _import(context: Context) -> tuple[GateStatus, str]:
 
 
 def _refuse_for_others(context: Context, problems: Sequence[str]) -> None:
-    """A file that another task left broken says nothing about this task's kernel, and costs it no attempt.
+    """What another task left broken says nothing about this task's kernel, and costs it no attempt.
 
     Raises:
-        Refusal: naming the file.
+        Refusal: naming the task and the file.
     """
-    own = planned_paths(context.profile.operation_name)
-    theirs = [path for path in context.of_other_tasks if path not in own]
-    broken = [next((path for path in theirs if f"({path}:" in problem), None) for problem in problems]
-    if broken and all(broken):
-        raise Refusal(
-            "import",
-            f"{broken[0]}, which another task wrote, cannot be imported, and so nothing of the package: {problems[0]}",
-            "mend that file within its own task, then call run_verify again; this run does not count.",
-        )
+    blamed = [_blamed(context, problem) for problem in problems]
+    if not blamed or None in blamed:
+        return
+    task_id, path = next(found for found in blamed if found is not None)
+    raise Refusal(
+        "import",
+        f"{path}, which is task {task_id}'s, fails, and with it every import of the package: {problems[0]}",
+        f"mend that in task {task_id}, or tell the human; then call run_verify again. This run counts for nothing here.",
+    )
+
+
+def _blamed(context: Context, problem: str) -> tuple[str, str] | None:
+    """The other task, and its file, that a problem comes from; None where it comes from none.
+
+    In a file that all tasks write in, the line says whose entry it is.
+    """
+    place = re.search(r"\((\S+?):(\d+)\)\.$", problem)
+    if place is None:
+        return None
+    owner = _other_owner(context, place[1], int(place[2]))
+    return None if owner is None else (owner, place[1])
+
+
+def _other_owner(context: Context, path: str, line: int) -> str | None:
+    """The other task that a line of a file belongs to; None where it is this one's or nobody's."""
+    if path in SHARED:
+        return owner_of_line(path, context.workspace.read(path), line, context.others)
+    if path in planned_paths(context.names.operation_name):
+        return None
+    return context.of_other_tasks.get(path)
 
 
 async def _style(context: Context) -> tuple[GateStatus, str]:
@@ -197,10 +238,17 @@ async def _style(context: Context) -> tuple[GateStatus, str]:
         problems = check_style(paths, context.workspace.root, context.originals)
     except CannotFormat as problem:
         return "failed", str(problem)
+    problems = [problem for problem in problems if not _is_of_another(context, problem)]
     if not problems:
         return "passed", "ruff finds nothing new, by the workspace's settings."
     context.problems["style"] = problems
     return "failed", f"{len(problems)} style problems: {_listed(problems)}."
+
+
+def _is_of_another(context: Context, problem: str) -> bool:
+    """Whether ruff dislikes a line that another task wrote in a file of all kernels."""
+    place = re.match(r"(\S+?):(\d+): ", problem)
+    return place is not None and _other_owner(context, place[1], int(place[2])) is not None
 
 
 async def _unit_tests(context: Context) -> tuple[GateStatus, str]:
@@ -212,10 +260,20 @@ async def _unit_tests(context: Context) -> tuple[GateStatus, str]:
     )
     context.tests = result
     if result.passed:
+        idle = _idle_tests(context, result) if context.generated_tests else []
+        if idle:
+            return "failed", f"{result.detail} No case of {_listed(idle)} ran. {PUT_BACK}"
         return "passed", result.detail
     bad = [o for o in result.outcomes if o.outcome in ("failed", "error", "cut off")]
     shown = "; ".join(f"{o.test.split('::')[-1]}: {o.message}" for o in bad[:LISTED])
     return "failed", f"{result.detail}{' ' + shown if shown else ''}"
+
+
+def _idle_tests(context: Context, result: UnitTestResult) -> list[str]:
+    """Generated tests of which no case has passed: something skips them. Added tests are their author's."""
+    assert context.scaffolded_test is not None
+    passed = {o.test.split("::")[-1].split("[")[0] for o in result.outcomes if o.outcome == "passed"}
+    return [name for name in names_of_tests(context.scaffolded_test) if name not in passed]
 
 
 async def _judge(context: Context) -> tuple[GateStatus, str]:

@@ -13,12 +13,17 @@ from tigon.workspace.snapshot import compare, take_snapshot
 from tigon.workspace.syntax_edit import CannotEdit
 
 
-def files_hash(workspace: Workspace, names: KernelNames) -> str:
-    """Of the operation's part of the planned files, as they are on disk."""
-    lines = []
-    for path in planned_paths(names.operation_name):
-        own = own_digest(path, workspace.read(path), names) if workspace.exists(path) else "absent"
-        lines.append(f"{path} {own}")
+def own_digests(workspace: Workspace, names: KernelNames) -> dict[str, str]:
+    """Each planned path with the digest of the operation's part of it, as it is on disk."""
+    return {
+        path: own_digest(path, workspace.read(path), names) if workspace.exists(path) else "absent"
+        for path in planned_paths(names.operation_name)
+    }
+
+
+def files_hash(digests: Mapping[str, str]) -> str:
+    """One hash of all of them: what a pass, and a human's last word, is for."""
+    lines = [f"{path} {own}" for path, own in digests.items()]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -35,7 +35,42 @@ def weakened(before: str, now: str) -> list[str]:
     known = {name for statement in expected for name in _bound(statement)}
     added = [s for s in tree.body if left[ast.dump(s)] > 0]
     names = {name for statement in added for name in _bound(statement)}
-    return [f"{name} is defined again or switches tests off" for name in sorted(names & (known | SWITCHES))]
+    again = [f"{name} is defined again or switches tests off" for name in sorted(names & (known | SWITCHES))]
+    return again + [f"{_described(s)} reaches the other tests" for s in added if _reaches(s)]
+
+
+def names_of_tests(text: str) -> list[str]:
+    """The test functions of a file, in order."""
+    functions = (s for s in ast.parse(text).body if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)))
+    return [function.name for function in functions if function.name.startswith("test")]
+
+
+def _reaches(statement: ast.stmt) -> bool:
+    """Whether a statement does something to the file's other tests when it is loaded, or around each of them.
+
+    `SHAPES.clear()`, `del test_it`, `torch.equal = same`, a fixture with `autouse`. What an added test does
+    while it runs is not looked at: the judge runs none of them.
+    """
+    if any(isinstance(node, ast.keyword) and node.arg == "autouse" for node in ast.walk(statement)):
+        return True
+    return any(_acts(inner) for inner in _loaded(statement))
+
+
+def _loaded(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statement and those in it that run when the file is loaded."""
+    yield statement
+    if not isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        for child in ast.iter_child_nodes(statement):
+            if isinstance(child, ast.stmt):
+                yield from _loaded(child)
+
+
+def _acts(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Expr):
+        return not isinstance(statement.value, ast.Constant)
+    if isinstance(statement, ast.Assign):
+        return not all(isinstance(target, (ast.Name, ast.Tuple)) for target in statement.targets)
+    return isinstance(statement, (ast.Delete, ast.AugAssign))
 
 
 def _described(statement: ast.stmt) -> str:

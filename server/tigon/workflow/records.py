@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from tigon.workspace.layout import Workspace
 from tigon.workspace.own_parts import own_part
 from tigon.workspace.plan import planned_paths
 from tigon.workspace.write import replace_file
-from tigon_tools.schema.reference import Facts, Reference
+from tigon_tools.schema.reference import Facts, InputFact, Reference
 
 LONGEST_DIFF = 400
 """Lines of the diff that a review shows; the whole of it is what `git diff` says."""
@@ -65,7 +66,7 @@ def render_profile(task: Task, profile: KernelProfile, facts: Facts, reference: 
         "profile.md.j2",
         task=task,
         profile=profile,
-        facts=facts,
+        facts=replace(facts, notes=tuple(_notes(facts))),
         reference=reference,
         liger_version=liger_version,
         planned=planned_paths(profile.operation_name),
@@ -75,8 +76,39 @@ def render_profile(task: Task, profile: KernelProfile, facts: Facts, reference: 
             if name != "reference"
         ],
         tensors=[a for a in facts.inputs if a.shape is not None],
-        scalars=[a for a in facts.inputs if a.shape is None],
+        scalars=[replace(a, default=_traced_with(a, reference)) for a in facts.inputs if a.shape is None],
     )
+
+
+def _traced_with(argument: InputFact, reference: Reference) -> str:
+    """A scalar's value in the trace, and whether callers have to give one."""
+    given = {spec.name: spec.value for spec in reference.inputs or ()}.get(argument.name)
+    if argument.required and argument.kind == "scalar":
+        return "required" if given is None else f"{given!r} (required)"
+    if given is None or given == argument.default:
+        return repr(argument.default)
+    return f"{given!r} (default {argument.default!r})" if argument.kind == "scalar" else repr(given)
+
+
+def _notes(facts: Facts) -> list[str]:
+    """What tracing noted, and what became of each argument that the kernel does not have."""
+    notes = list(facts.notes)
+    for argument in facts.inputs:
+        if argument.kind != "static":
+            continue
+        said = next((note for note in notes if note.startswith(f"{argument.name} is fixed at ")), None)
+        because = _BRANCHES
+        if said is not None:
+            notes.remove(said)
+            because = said.partition(": ")[2].rstrip(".")
+        notes.append(
+            f"`{argument.name}` is fixed at {argument.default!r}: not an argument of the kernel, because {because}."
+        )
+    return notes
+
+
+_BRANCHES = "only tensors and numbers can be, and a kernel is generated for one value of anything else"
+"""Why a bool, a string or None is fixed; of a number tracing says why."""
 
 
 def _by(name: str, task: Task) -> str:
@@ -211,6 +243,8 @@ def _shown(value: Any) -> str:
     if hasattr(value, "model_dump"):
         fields = {k: v for k, v in value.model_dump().items() if v is not None}
         name = fields.pop("name")
+        if fields.pop("required", False):
+            fields["default"] = "required"
         return f"{name} ({', '.join(str(v) for v in fields.values())})" if fields else str(name)
     return str(value)
 

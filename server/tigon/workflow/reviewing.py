@@ -7,10 +7,9 @@ import hashlib
 
 from tigon.workflow import records
 from tigon.workflow.answers import Decision, ReviewAnswer
-from tigon.workflow.integrity import files_hash, foreign_changes
-from tigon.workflow.kernel_profile import kernel_names
 from tigon.workflow.questions import ReviewQuestion
 from tigon.workflow.refusal import Refusal
+from tigon.workflow.standing import drift, rival, standing
 from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
 from tigon.workflow.understanding import write_profile
@@ -24,6 +23,9 @@ def pending(workspace: Workspace, store: TaskStore, task_id: str) -> ReviewQuest
         Refusal: nothing does.
     """
     task = store.task(task_id)
+    other = rival(store, task)
+    if other is not None:
+        raise Refusal("profile_review", f"{other}.", standing(workspace, store, task)[1])
     if task.state == "awaiting_profile_review":
         text = write_profile(workspace, store, task)
         return ReviewQuestion("profile", task.profile_hash, f"Approve the profile of {task.operation_name}?", text)
@@ -37,16 +39,9 @@ def pending(workspace: Workspace, store: TaskStore, task_id: str) -> ReviewQuest
 
 
 def _final(workspace: Workspace, store: TaskStore, task: Task) -> ReviewQuestion:
-    again = f"assistant: call run_verify for {task.task_id} again."
-    names = kernel_names(store.profile(task))
-    if files_hash(workspace, names) != task.verified_files:
-        raise Refusal("final_review", "the files have changed since run_verify passed.", again)
-    others = (store.files_of_others(task), store.names_of_others(task))
-    foreign = foreign_changes(workspace, names, store.snapshot(task), store.originals(task), *others)
-    if foreign:
-        raise Refusal(
-            "final_review", f"changed outside the plan since run_verify passed: {', '.join(foreign[:5])}.", again
-        )
+    changed = drift(workspace, store, task)
+    if changed is not None:
+        raise Refusal("final_review", f"{changed}.", standing(workspace, store, task)[1])
     report = store.ledger.text(task.report_text)
     diff = records.render_diff(workspace, task.operation_name, store.originals(task))
     text = f"{report}\n## Diff\n\n{records.fenced(diff, 'diff')}\n"

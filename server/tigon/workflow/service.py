@@ -25,6 +25,7 @@ from tigon.workflow.answers import (
 )
 from tigon.workflow.questions import ReviewQuestion
 from tigon.workflow.refusal import Refusal
+from tigon.workflow.standing import standing
 from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
 from tigon.workflow.verifying import Verifier
@@ -133,9 +134,22 @@ class KernelWorkflow:
         if task_id is None:
             tasks = self.store.tasks()
             step = "assistant: name a task_id for more." if tasks else "assistant: open a task with emit_profile."
-            return StatusAnswer(state="ready", next=step, tasks=[_summary(task) for task in tasks])
+            return StatusAnswer(state="ready", next=step, tasks=[self._summary(task) for task in tasks])
         task = self.store.task(task_id)
-        return StatusAnswer(state=task.state, next=task.next, task_id=task_id, task=_details(task))
+        summary = self._summary(task)
+        details = {**summary.model_dump(), **_details(task)}
+        return StatusAnswer(state=summary.state, next=summary.next, task_id=task_id, task=details)
+
+    def _summary(self, task: Task) -> TaskSummary:
+        state, step = standing(self.workspace, self.store, task)
+        return TaskSummary(
+            task_id=task.task_id,
+            workflow=task.workflow,
+            operation_name=task.operation_name,
+            state=state,
+            next=step,
+            updated=task.updated,
+        )
 
     def report_text(self, task_id: str) -> str:
         """The last report.
@@ -155,20 +169,8 @@ class KernelWorkflow:
         return understanding.write_profile(self.workspace, self.store, self.store.task(task_id))
 
 
-def _summary(task: Task) -> TaskSummary:
-    return TaskSummary(
-        task_id=task.task_id,
-        workflow=task.workflow,
-        operation_name=task.operation_name,
-        state=task.state,
-        next=task.next,
-        updated=task.updated,
-    )
-
-
 def _details(task: Task) -> dict[str, Any]:
     return {
-        **_summary(task).model_dump(),
         "profile_hash": task.profile_hash,
         "profile_path": records.profile_path(task.task_id),
         "approved": task.approved,

@@ -54,14 +54,28 @@ class TaskStore:
         folded = [_fold(group) for _, group in groupby(events, key=lambda event: event.task_id)]
         return sorted(folded, key=lambda task: task.updated, reverse=True)
 
-    def files_of_others(self, task: Task) -> frozenset[str]:
-        """Paths that other tasks of this workspace wrote."""
-        return frozenset(path for other in self.tasks() if other.task_id != task.task_id for path in other.own_files)
+    def files_of_others(self, task: Task) -> dict[str, str]:
+        """Paths that other tasks of this workspace wrote, each with the task's id."""
+        return {path: other.task_id for other in self._others(task) for path in other.own_files}
 
-    def names_of_others(self, task: Task) -> tuple[KernelNames, ...]:
-        """What the other tasks that wrote in this workspace call things."""
-        others = (other for other in self.tasks() if other.task_id != task.task_id and other.own_files)
-        return tuple(kernel_names(self.profile(other)) for other in others)
+    def writer_of(self, operation_name: str, task_id: str) -> str | None:
+        """Another task that has written files of this operation and is not done."""
+        others = (t for t in self.tasks() if t.task_id != task_id and t.operation_name == operation_name)
+        return next((task.task_id for task in others if task.own_files and task.state != "done"), None)
+
+    def underway(self, task_id: str | None) -> dict[str, str]:
+        """Operations of other tasks that a human approved or that have written files; done ones are in the files."""
+        others = (task for task in self.tasks() if task.task_id != task_id and task.state != "done")
+        busy = [task for task in others if task.approved or task.own_files]
+        # Of two for one name, the one that has written is the one to go on with.
+        return {task.operation_name: task.task_id for task in sorted(busy, key=lambda task: bool(task.own_files))}
+
+    def names_of_others(self, task: Task) -> dict[str, KernelNames]:
+        """What the other tasks that wrote in this workspace call things, by task."""
+        return {other.task_id: kernel_names(self.profile(other)) for other in self._others(task) if other.own_files}
+
+    def _others(self, task: Task) -> list[Task]:
+        return [other for other in self.tasks() if other.task_id != task.task_id]
 
     def scaffolded_test(self, task: Task) -> str | None:
         """The unit test as it was scaffolded; where the workspace had one already, as that was."""

@@ -60,7 +60,7 @@ class Task:
     profile_hash: of profile and reference together. approved_hash: the one a human approved; "" once it changes.
     scaffolded: path to digest of what was written; intended: the same for a scaffold that was begun.
     scaffolded_for: the profile that the last scaffold was of. test_text: the unit test as scaffolded.
-    verified_files: hash of the planned files at the last full pass.
+    verified_files: hash of the planned files at the last full pass. verified_digests: of each of them.
     attempts: failed runs since the profile, a reset or a final review gave three new ones.
     """
 
@@ -85,6 +85,7 @@ class Task:
     snapshot_text: str = ""
     originals_text: str = ""
     verified_files: str = ""
+    verified_digests: dict[str, str] = field(default_factory=dict)
     attempts: int = 0
     last_gates: list[dict[str, Any]] = field(default_factory=list)
     report_text: str = ""
@@ -237,6 +238,7 @@ def _verified(task: Task, payload: dict[str, Any]) -> None:
     task.report_text = payload["report"]
     if payload["passed"] and payload["whole"]:
         task.verified_files = payload["files"]
+        task.verified_digests = payload.get("digests", {})  # absent in ledgers of the first version
         task.state = "awaiting_final_review"
     elif not payload["passed"]:
         task.verified_files = ""

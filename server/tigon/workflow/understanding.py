@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tigon.jobs.runner import JobFailed, JobRunner
 from tigon.ledger.ledger import text_hash
-from tigon.workflow import records
+from tigon.workflow import naming, records
 from tigon.workflow.answers import ProfileAnswer, TierAnswer
-from tigon.workflow.contradictions import Evidence, Own
+from tigon.workflow.contradictions import Evidence
 from tigon.workflow.contradictions import problems as find_problems
 from tigon.workflow.fill import ROW_LAUNCH, Launch, fill
-from tigon.workflow.kernel_profile import KernelProfile, profile_hash, read_profile
+from tigon.workflow.kernel_profile import KernelProfile, kernel_names, profile_hash, read_profile
+from tigon.workflow.name_rules import Own, name_problems
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
 from tigon.workspace.layout import Workspace
+from tigon.workspace.plan import plan_files
+from tigon.workspace.style import CannotFormat
+from tigon.workspace.syntax_edit import CannotEdit
+from tigon_tools.schema.errors import JobFailure
 from tigon_tools.schema.generate import GenerateRequest, GenerateResult
 from tigon_tools.schema.reference import (
     Facts,
@@ -168,19 +173,25 @@ async def emit(
             f"task {task_id} has written files for {task.operation_name}, so it cannot become {stated.operation_name}.",
             "keep the name, or leave task_id out to open another task.",
         )
+    own = own_of(store, task)
+    _check_names(stated, workspace, own, store.underway(task_id), task)
+    inputs = stated.reference.inputs
     reference = await resolve(
         workspace,
         jobs,
         stated.reference.source,
         stated.reference.entry,
-        [entry.model_dump() for entry in stated.reference.inputs] if stated.reference.inputs is not None else None,
+        None if inputs is None else [entry.model_dump() for entry in inputs],
         progress,
     )
-    facts = await trace(jobs, reference, progress)
-    launch = await _launch(jobs, reference, stated, facts, progress)
+    facts, generated, refusal = await _generate(workspace, jobs, reference, stated, progress)
+    launch = ROW_LAUNCH
+    if generated is not None:
+        launch = Launch(generated.grid_dimensions, generated.grid_description, generated.block_size_source)
     filled = fill(stated, facts, launch, workspace)
-    evidence = Evidence(facts, launch, workspace, own_of(store, task))
-    found = find_problems(_with_names(stated, filled), evidence)
+    if generated is not None:
+        refusal = _cannot_plan(workspace, filled, generated, reference)
+    found = find_problems(stated, Evidence(facts, launch, workspace, refusal))
     task = _record(
         store, task or Task(store.new_id(stated.operation_name)), workflow, stated, filled, reference, facts, found
     )
@@ -203,24 +214,62 @@ def own_of(store: TaskStore, task: Task | None) -> Own:
     return Own(frozenset(task.own_files), store.profile(task).functional_name)
 
 
-def _with_names(stated: KernelProfile, filled: KernelProfile) -> KernelProfile:
-    """The claims, and the names that follow from `operation_name`: those have to be free as well."""
-    names = ("function_class_name", "module_class_name", "functional_name")
-    return stated.model_copy(update={name: getattr(filled, name) for name in names})
+def _check_names(
+    stated: KernelProfile, workspace: Workspace, own: Own, underway: Mapping[str, str], task: Task | None
+) -> None:
+    """Before anything is traced or recorded.
+
+    Raises:
+        Refusal: a name is not usable, or something else has it.
+    """
+    found = name_problems(stated, workspace, own, underway)
+    if not found:
+        return
+    other = underway.get(stated.operation_name)
+    step = "choose another name" if other is None else f"revise {other} (task_id {other}), or choose another name"
+    left = "No task was opened" if task is None else f"Task {task.task_id} is as it was"
+    raise Refusal("input", " ".join(found), f"{step}, and call emit_profile again. {left}.")
 
 
-async def _launch(
-    jobs: JobRunner, reference: Reference, stated: KernelProfile, facts: Facts, progress: Progress
-) -> Launch:
-    """How what would be generated is launched; the profile says it, so it is asked, not assumed."""
-    if not facts.generates:
-        return ROW_LAUNCH
-    request = GenerateRequest(reference, "operation", "LigerOperationFunction")
+async def _generate(
+    workspace: Workspace, jobs: JobRunner, reference: Reference, stated: KernelProfile, progress: Progress
+) -> tuple[Facts, GenerateResult | None, str | None]:
+    """The facts, and what would be written: its launch is in the profile. Or why it cannot be, as a sentence.
+
+    Raises:
+        Refusal: the reference cannot be traced.
+    """
+    usual, _ = naming.class_names(stated.operation_name, workspace.exported_ops(), workspace.exported_modules())
+    request = GenerateRequest(reference, stated.operation_name, stated.function_class_name or usual)
     try:
-        result: GenerateResult = await jobs.run("generate", request, progress=progress)
+        generated: GenerateResult = await jobs.run("generate", request, progress=progress)
     except JobFailed as failed:
-        raise refused(failed) from None
-    return Launch(result.grid_dimensions, result.grid_description, result.block_size_source)
+        if failed.failure.kind not in ("unsupported", "crashed"):
+            raise refused(failed) from None
+        facts = await trace(jobs, reference, progress)
+        if failed.failure.kind == "crashed" and facts.generates:
+            raise refused(failed) from None
+        return facts, None, _said(failed.failure, facts)
+    return generated.facts, generated, None
+
+
+def _said(failure: JobFailure, facts: Facts) -> str:
+    """Why no kernel can be generated: the facts' own words where they have some, else the job's."""
+    if not facts.generates and facts.generates_not_because:
+        return facts.generates_not_because
+    line = f" (line {failure.line} of the reference)" if failure.line is not None else ""
+    return f"{failure.message.removeprefix('no kernel can be generated for this reference: ')}{line}"
+
+
+def _cannot_plan(
+    workspace: Workspace, filled: KernelProfile, generated: GenerateResult, reference: Reference
+) -> str | None:
+    """Why the files could not be put into this workspace; found out by planning them. Nothing is written."""
+    try:
+        plan_files(workspace, kernel_names(filled), generated, reference)
+    except (CannotEdit, CannotFormat) as problem:
+        return str(problem)
+    return None
 
 
 def _record(

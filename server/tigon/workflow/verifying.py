@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 from tigon.jobs.runner import JobFailed, JobRunner
 from tigon.ledger.ledger import text_hash
+from tigon.ledger.run_lock import Held, RunLock
 from tigon.workflow import records
 from tigon.workflow.answers import VerifyAnswer
 from tigon.workflow.gates import Context, Gate
-from tigon.workflow.integrity import files_hash
+from tigon.workflow.integrity import files_hash, own_digests
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
@@ -31,6 +32,7 @@ class Verifier:
         self._jobs = jobs
         self._store = store
         self._runs: dict[str, VerifyRun] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
 
     async def verify(
         self,
@@ -46,8 +48,13 @@ class Verifier:
             Refusal: nothing may be verified, or the run ended without a verdict.
         """
         wanted = _choose(names)
+        if device not in DEVICES:
+            raise Refusal("input", f"there is no device {device!r}.", f"use one of {', '.join(DEVICES)}.")
         if device == "cuda" and self._joinable(task_id) is None:
+            _check_may_verify(self._store.task(task_id))
             await self._check_gpu()
+        if self._joinable(task_id) is None:
+            await self._end_of_last(task_id)
         run = self._joinable(task_id)
         joined = run is not None
         if run is None:
@@ -81,16 +88,24 @@ class Verifier:
             run.abandon()
         await asyncio.gather(*(run.task for run in runs if run.task is not None), return_exceptions=True)
 
+    async def _end_of_last(self, task_id: str) -> None:
+        """A run that was cancelled holds the task until its job is killed, which takes a moment."""
+        last = self._running.get(task_id)
+        if last is not None:
+            await asyncio.wait({last})
+
     async def _check_gpu(self) -> None:
         """No run is begun, so no attempt is lost, where there is nothing to run on."""
         try:
-            machine: MachineResult = await self._jobs.run("machine", MachineRequest(), device="cuda")
+            machine: MachineResult = await self._jobs.run("machine", MachineRequest())
         except JobFailed as failed:
             raise Refusal("job", failed.failure.message, failed.failure.next_step or "call run_verify again.") from None
         if not machine.cuda:
             why = f" ({machine.problems[0]})" if machine.problems else ""
             raise Refusal(
-                "device", f"this machine has no GPU that torch can use{why}", "leave `device` out for the CPU."
+                "device",
+                f"this machine has no GPU that torch can use{why}, so nothing was run.",
+                "leave `device` out for the CPU, or run Tigon where there is a GPU; `tigon doctor` says what is here.",
             )
 
     def _joinable(self, task_id: str) -> VerifyRun | None:
@@ -122,10 +137,38 @@ class Verifier:
         return task.next
 
     def _start(self, task_id: str, device: str, gates: tuple[Gate, ...]) -> VerifyRun:
+        lock = self._lock(task_id)
+        try:
+            run = self._run(task_id, device, gates)  # reads the task now that nobody else moves it
+            run.start()
+        except BaseException:
+            lock.release()
+            raise
+        assert run.task is not None
+        self._runs[task_id] = run
+        self._running[task_id] = run.task
+
+        def over(_: asyncio.Task[None]) -> None:
+            del self._running[task_id]
+            lock.release()
+
+        run.task.add_done_callback(over)
+        return run
+
+    def _lock(self, task_id: str) -> RunLock:
+        _check_may_verify(self._store.task(task_id))
+        try:
+            return RunLock(self._workspace.root / ".tigon", task_id)
+        except Held as holder:
+            raise Refusal(
+                "attempts",
+                f"another server runs the gates of {task_id} now ({holder}), and two runs at once would count twice.",
+                f"wait until task_status shows its result, then call run_verify for {task_id} if that is still wanted.",
+            ) from None
+
+    def _run(self, task_id: str, device: str, gates: tuple[Gate, ...]) -> VerifyRun:
         task = self._store.task(task_id)
         _check_may_verify(task)
-        if device not in DEVICES:
-            raise Refusal("input", f"there is no device {device!r}.", f"use one of {', '.join(DEVICES)}.")
         context = Context(
             workspace=self._workspace,
             jobs=self._jobs,
@@ -139,21 +182,20 @@ class Verifier:
             of_other_tasks=self._store.files_of_others(task),
             others=self._store.names_of_others(task),
             scaffolded_test=self._store.scaffolded_test(task),
+            generated_tests=bool(task.test_text),
             # "auto" is the interpreter, also beside a GPU: its gates are complete, and GPU runs are asked for.
             device="cuda" if device == "cuda" else "cpu",
         )
-        before = files_hash(self._workspace, context.names)
-        run = VerifyRun(
+        before = files_hash(own_digests(self._workspace, context.names))
+        return VerifyRun(
             gates, context, task.attempts + 1, task.decisions, lambda run: self._finish(run, task_id, before)
         )
-        self._runs[task_id] = run
-        run.start()
-        return run
 
     def _finish(self, run: VerifyRun, task_id: str, before: str) -> None:
         """Record the end of a run; files that changed under it are not what it verified."""
         task = self._store.task(task_id)
-        after = files_hash(self._workspace, run.context.names)
+        digests = own_digests(self._workspace, run.context.names)
+        after = files_hash(digests)
         passed = all_passed(run.results)
         report = records.render_report(task, run, passed, before == after)
         payload = {
@@ -163,6 +205,7 @@ class Verifier:
             "gates": [result.model_dump() for result in run.results],
             "device": run.context.device,
             "files": after,
+            "digests": digests,
             "report": text_hash(report),
             "attempt": run.attempt,
             "decisions": run.decisions,

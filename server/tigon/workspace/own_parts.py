@@ -6,7 +6,7 @@ so that one task's entries change nothing for another.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tigon.workspace.layout import FUNCTIONAL, OPS_INIT, TRANSFORMERS_INIT
 from tigon.workspace.render import KernelNames
@@ -42,6 +42,18 @@ def without_parts(path: str, text: str, operations: Iterable[KernelNames]) -> li
     file = SourceFile(text, path)
     own = set().union(*(_own_lines(file, path, names) for names in operations))
     return [line.rstrip() for number, line in enumerate(file.lines) if number not in own and line.strip()]
+
+
+def owner_of_line(path: str, text: str, line: int, operations: Mapping[str, KernelNames]) -> str | None:
+    """The key of the operation that a line of a shared file belongs to; None where it is nobody's.
+
+    line: 1-based, as Python counts.
+    """
+    try:
+        file = SourceFile(text, path)
+        return next((key for key, names in operations.items() if line - 1 in _own_lines(file, path, names)), None)
+    except CannotEdit:
+        return None
 
 
 def _own_lines(file: SourceFile, path: str, names: KernelNames) -> set[int]:

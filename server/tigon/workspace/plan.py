@@ -5,7 +5,7 @@ from __future__ import annotations
 from tigon.workspace import exports
 from tigon.workspace.layout import FUNCTIONAL, OPS_INIT, TRANSFORMERS_INIT, KernelPaths, Workspace
 from tigon.workspace.render import KernelNames, render_benchmark, render_module, render_unit_test
-from tigon.workspace.style import format_source
+from tigon.workspace.style import CannotFormat, format_source
 from tigon.workspace.write import PlannedFile
 from tigon_tools.schema.generate import GenerateResult
 from tigon_tools.schema.reference import Reference
@@ -18,13 +18,15 @@ def plan_files(
 
     Raises:
         CannotEdit: an existing file is not as expected, or has another thing of that name.
-        CannotFormat: ruff is missing, or what was generated is not valid Python.
+        CannotFormat: ruff is missing, or what was generated is not valid Python. Nothing is imported to find out.
     """
     facts = generated.facts
     paths = KernelPaths.of(names.operation_name)
 
     def new(path: str, text: str, *, complete: bool = True, optional: bool = False) -> PlannedFile:
-        return PlannedFile(path, format_source(text, path, workspace.root), False, complete, optional)
+        formatted = format_source(text, path, workspace.root)
+        _check_compiles(path, formatted)
+        return PlannedFile(path, formatted, False, complete, optional)
 
     return [
         new(paths.ops, generated.ops_source, complete=generated.complete),
@@ -47,6 +49,15 @@ def plan_files(
         new(paths.test, render_unit_test(names, facts, reference), optional=True),
         new(paths.benchmark, render_benchmark(names, facts, reference), optional=True),
     ]
+
+
+def _check_compiles(path: str, text: str) -> None:
+    """What a formatter lets pass, as an argument that is named `self` beside the method's own."""
+    try:
+        compile(text, path, "exec", dont_inherit=True)
+    except SyntaxError as problem:
+        line = (problem.text or "").strip()
+        raise CannotFormat(f"{path} would not be valid Python ({problem.msg}: `{line}`).") from None
 
 
 def _edit(path: str, text: str) -> PlannedFile:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,7 +28,7 @@ SHAPES_OF_RANK_2 = (
     ((7, 41), "odd"),
     ((1, 1), "one element"),
     ((1, 1023), "one row, just under a power of two"),
-    ((3, 4097), "just past one"),
+    ((3, 4097), "just past a power of two"),
 )
 SHAPES_OF_RANK_3 = (
     ((2, 8, 512), ""),
@@ -38,14 +39,13 @@ SHAPES_OF_RANK_3 = (
 
 def render_module(names: KernelNames, facts: Facts) -> str:
     """`src/liger_kernel/transformers/<operation>.py`; scalars are set once, tensors are passed."""
-    formulas = [f"{symbol} = {formula}" for symbol, formula in facts.forward_formulas.items()]
-    arguments = [f"self.{a.name}" if a.kind == "scalar" else a.name for a in _passed(facts)]
+    arguments = [f"self.{_attribute(a.name)}" if a.kind == "scalar" else a.name for a in _passed(facts)]
     return _render(
         "module.py.j2",
         function_class=names.function_class,
         module_class=names.module_class,
         summary=f"{names.operation_name}, {facts.tier_description}:",
-        formulas=formulas,
+        formulas=_formulas_of_outputs(facts),
         scalars=[_scalar(a) for a in _scalars(facts)],
         tensors=[a.name for a in _tensors(facts)],
         apply_arguments=arguments,
@@ -84,7 +84,8 @@ def render_benchmark(names: KernelNames, facts: Facts, reference: Reference) -> 
     """`benchmark/scripts/benchmark_<operation>.py`, with Liger's own benchmark utilities."""
     tensors, scalars = _tensors(facts), _scalars(facts)
     simple = len(tensors) == 1 and len(facts.outputs) == 1
-    arguments = ", ".join(a.name for a in tensors)
+    variables = {a.name: _variable(a.name, names, reference) for a in tensors}
+    arguments = ", ".join(variables.values())
     settings = {a.name: _default(a) for a in scalars}
     return _render(
         "benchmark.py.j2",
@@ -94,21 +95,35 @@ def render_benchmark(names: KernelNames, facts: Facts, reference: Reference) -> 
         benchmark_shape=_benchmark_shape(facts),
         tensors=[
             {
-                "name": a.name,
+                "name": variables[a.name],
                 "create_for_benchmark": _creation(a, facts, "shape", "dtype", with_grad=a.requires_grad),
             }
             for a in tensors
         ],
         outputs=facts.outputs,
-        unpacked_outputs=", ".join(o.name if o.differentiable else "_" for o in facts.outputs),
-        summed_outputs=" + ".join(o.name for o in facts.outputs if o.differentiable),
+        unpacked_outputs=", ".join(_result(o.name) if o.differentiable else "_" for o in facts.outputs),
+        summed_outputs=" + ".join(_result(o.name) for o in facts.outputs if o.differentiable),
         setting_keywords=", ".join(f"{a.name}={_default(a)!r}" for a in scalars if a.required),
-        reference_layer=_reference_layer(facts, reference, settings),
+        reference_layer=_reference_layer(facts, reference, settings, variables),
         tensor_arguments=arguments,
         setup_result=f"{arguments}, layer",
         forward_fn=not simple,
         forward_argument="" if simple else f", forward_{names.operation_name}",
     )
+
+
+_BENCHMARK_NAMES = frozenset("input cfg model_cfg bt hidden_size dtype shape layer torch device range".split())
+"""What a benchmark's functions call their own."""
+
+
+def _variable(name: str, names: KernelNames, reference: Reference) -> str:
+    """Of a tensor in the benchmark; `input`, as PyTorch's own functions have it, is the run's there."""
+    taken = {*_BENCHMARK_NAMES, names.module_class, reference.entry}
+    return f"{name}_tensor" if name in taken else name
+
+
+def _result(name: str) -> str:
+    return f"{name}_output" if name == "layer" else name
 
 
 def _names(names: KernelNames) -> dict[str, str]:
@@ -137,6 +152,35 @@ def _scalars(facts: Facts) -> list[InputFact]:
     return [a for a in facts.inputs if a.kind == "scalar"]
 
 
+MODULE_ATTRIBUTES = frozenset(
+    "add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval extra_repr "
+    "float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules mtia "
+    "named_buffers named_children named_modules named_parameters parameters register_backward_hook register_buffer "
+    "register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook "
+    "register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter "
+    "register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule "
+    "share_memory state_dict to to_empty train training type xpu zero_grad T_destination".split()
+)
+"""Public names of `torch.nn.Module` 2.13, which a setting of the same name would replace."""
+
+
+def _attribute(name: str) -> str:
+    return f"{name}_value" if name in MODULE_ATTRIBUTES else name
+
+
+def _formulas_of_outputs(facts: Facts) -> list[str]:
+    """The outputs, and what they are written with; what is only kept for the backward says nothing here."""
+    formulas = facts.forward_formulas
+    needed: set[str] = set()
+    waiting = [o.symbol for o in facts.outputs if o.symbol in formulas]
+    while waiting:
+        symbol = waiting.pop()
+        if symbol not in needed:
+            needed.add(symbol)
+            waiting += [word for word in re.findall(r"\w+", formulas[symbol]) if word in formulas]
+    return [f"{symbol} = {formula}" for symbol, formula in formulas.items() if symbol in needed]
+
+
 def _scalar(argument: InputFact) -> dict[str, Any]:
     declaration = argument.name
     if argument.annotation in ("float", "int"):
@@ -145,6 +189,7 @@ def _scalar(argument: InputFact) -> dict[str, Any]:
         declaration += f" = {argument.default!r}" if ":" in declaration else f"={argument.default!r}"
     return {
         "name": argument.name,
+        "attribute": _attribute(argument.name),
         "type": argument.dtype,
         "required": argument.required,
         "default_repr": repr(argument.default),
@@ -264,13 +309,13 @@ def _instance(reference: Reference, settings: str) -> str:
     return f"{reference.entry}({settings}).to(device)"
 
 
-def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any]) -> str:
+def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any], variables: Mapping[str, str]) -> str:
     keywords = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     if facts.is_module:
         return _instance(reference, keywords)
     if not any(a.required for a in _scalars(facts)):
         return reference.entry
-    arguments = ", ".join(a.name for a in _tensors(facts))
+    arguments = ", ".join(variables.values())
     passed: list[str] = []
     by_name = False
     for argument in facts.inputs:
@@ -280,7 +325,8 @@ def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any
             by_name = True
             passed.append(f"{argument.name}={settings[argument.name]!r}")
         else:
-            passed.append(f"{argument.name}={argument.name}" if by_name else argument.name)
+            variable = variables[argument.name]
+            passed.append(f"{argument.name}={variable}" if by_name else variable)
     return f"lambda {arguments}: {reference.entry}({', '.join(passed)})"
 
 

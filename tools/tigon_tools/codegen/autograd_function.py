@@ -39,8 +39,17 @@ def _forward(plan: OpsPlan) -> list[str]:
     return [*lines, f"return {', '.join(plan.outputs)}"]
 
 
+def _refuse_second_derivative(plan: OpsPlan) -> list[str]:
+    """What a kernel makes has no graph. PyTorch's `once_differentiable` notices only where an upstream gradient
+    needs a gradient itself, and lets the gradient of `y.sum()` pass as a constant."""
+    return [
+        "if torch.is_grad_enabled():  # by create_graph=True",
+        f'    raise RuntimeError("{plan.function_class_name} has no second derivative; leave create_graph out")',
+    ]
+
+
 def _backward(plan: OpsPlan) -> list[str]:
-    lines = []
+    lines = _refuse_second_derivative(plan) if plan.backward.outputs else []
     if len(plan.saved) == 1:
         lines.append(f"({plan.saved[0]},) = ctx.saved_tensors")
     elif plan.saved:

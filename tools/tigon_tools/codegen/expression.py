@@ -73,7 +73,7 @@ class Expressions:
         operation, operands = value.operation, value.operands
         if value.is_constant:
             return self._constant(value, argument=True)
-        if operation in ("load", "scalar"):
+        if operation in ("load", "scalar", "size"):
             return value.name, _ATOM
         if operation in _OPERATORS:
             return self._infix(value)

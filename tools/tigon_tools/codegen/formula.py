@@ -7,6 +7,7 @@ several times, or what would make it long, is a line of its own after the result
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 
 from tigon_tools.codegen.constants import NAMED_CONSTANTS
 from tigon_tools.codegen.expression import Expressions
@@ -34,6 +35,11 @@ class _Maths(Expressions):
         power = _power(value)
         if power is not None:
             return f"{self._operand(power[0], atom)}**{power[1]}", atom
+        mean = _mean(value)
+        if mean is not None:
+            return f"mean({self._operand(mean, 0)})", atom
+        if value.operation == "column_index":
+            return "column", atom
         if value.operation == "convert" and value.kind is Kind.FLOAT:
             return self._operand(value.operands[0], 0), atom
         if value.operation == "round":
@@ -50,19 +56,35 @@ class _Maths(Expressions):
 
     def _call(self, value: Value) -> str:
         arguments = ", ".join(self._operand(operand, 0) for operand in value.operands)
-        name = {"maximum": "max", "minimum": "min"}.get(value.operation, value.operation.removeprefix("tl."))
+        name = _CALLED.get(value.operation, value.operation.removeprefix("tl."))
         return f"{name}({arguments})"
 
 
-def formulas(plan: KernelPlan, names: Namer) -> list[str]:
+_CALLED = {"maximum": "max", "minimum": "min", "row_sum": "sum", "row_max": "max", "row_min": "min"}
+
+
+def _mean(value: Value) -> Value | None:
+    """What is averaged over the row."""
+    if value.operation != "divide" or value.operands[0].operation != "row_sum":
+        return None
+    by_columns = value.operands[1].operation == "size" and value.operands[1].name == "n_cols"
+    return value.operands[0].operands[0] if by_columns else None
+
+
+def formulas(plan: KernelPlan, names: Namer, summed: Collection[str] = ()) -> list[str]:
     """Lines such as "c = silu(a) * b".
 
     Where a result is too long for a line, it is in terms of what the code under it names; where that is
     too long as well, there is nothing to say that the code does not.
 
     names: of the kernel's arguments and values, so that docstring and code speak of the same things.
+    summed: outputs that a value is added to, row by row ("dw += dy * x").
     """
-    results = {value: names.name(value) for _, value in plan.outputs if not value.is_leaf}
+    results = {
+        value: f"{tensor.name} +" if tensor.name in summed else f"{names.name(value)} "
+        for tensor, value in plan.outputs
+        if not value.is_leaf or tensor.name in summed
+    }
     if len(plan.values) > MOST_VALUES:
         return []
     leaves = {v for v in plan.values if v.operation in ("load", "scalar")}
@@ -74,11 +96,11 @@ def formulas(plan: KernelPlan, names: Namer) -> list[str]:
     maths = _Maths(argument_or_shown, lambda value: "dtype")
     for value in _shared_arithmetic(plan, results):
         shown[value] = names.name(value)
-    lines = [f"{results[value]} = {maths.text(value)}" for value in results]
+    lines = [f"{results[value]}= {maths.text(value)}" for value in results]
     lines += [f"    where {shown[value]} = {maths.text(value)}" for value in shown]
     if not _fits(lines):
         maths = _Maths(lambda v: None if v.is_constant else names.given(v), lambda value: "dtype")
-        lines = [f"{results[value]} = {maths.text(value)}" for value in results]
+        lines = [f"{results[value]}= {maths.text(value)}" for value in results]
     return lines if _fits(lines) else []
 
 
@@ -113,7 +135,9 @@ def _arguments(value: Value) -> tuple[Value, ...]:
     known = known_function(value)
     if known is not None and known[0] not in ("pdf", "cdf"):
         return (known[1],)
-    power = _power(value)
+    power, mean = _power(value), _mean(value)
+    if mean is not None:
+        return (mean,)
     return value.operands if power is None else (power[0],)
 
 

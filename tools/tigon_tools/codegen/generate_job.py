@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tigon_tools.codegen import row_launcher
 from tigon_tools.codegen.launcher import MAX_BLOCK_SIZE
 from tigon_tools.codegen.local_names import local_names
 from tigon_tools.codegen.ops_file import ops_source
-from tigon_tools.codegen.planning import plan_file
+from tigon_tools.codegen.plan import OpsPlan
+from tigon_tools.codegen.planning import needs_rows, plan_file
+from tigon_tools.codegen.row_launcher import TILE_SIZE
+from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.jobs import Progress
 from tigon_tools.schema.errors import JobError
 from tigon_tools.schema.generate import GenerateRequest, GenerateResult
-from tigon_tools.trace.reference import load
+from tigon_tools.trace.reference import ArgumentSpec, load
+from tigon_tools.trace.sizes import mark_sizes
 from tigon_tools.trace.trace_job import trace_reference
 
 GRID_DIMENSIONS = "1D"
 GRID_DESCRIPTION = f"one program a tile of at most {MAX_BLOCK_SIZE} columns of a row; contiguous tensors are one row"
 BLOCK_SIZE_SOURCE = "calculate_settings(min(n_cols, MAX_BLOCK_SIZE))"
+ROW_GRID_DESCRIPTION = (
+    f"one program several short rows or one long one, of at least {TILE_SIZE} elements; rows beyond "
+    f"{row_launcher.MAX_BLOCK_SIZE} are read in pieces"
+)
+SUMMED_GRID_DESCRIPTION = "one program a multiprocessor, which sums up its rows' part of the gradients over rows"
+ROW_BLOCK_SIZE_SOURCE = "_row_settings(n_cols): next_power_of_2(n_cols), at most MAX_BLOCK_SIZE"
 
 
 def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateResult:
@@ -26,7 +39,11 @@ def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateR
     """
     operation, facts = trace_reference(request.reference)
     try:
-        names = local_names(load(request.reference), operation)
+        loaded = load(request.reference)
+        _refuse_float64(loaded.arguments)
+        if needs_rows(operation) and not mark_sizes(loaded, operation):
+            raise Unsupported("the reference takes no other sizes than its example's, so that sizes in it are unknown.")
+        names = local_names(loaded, operation)
         planned = plan_file(operation, request.operation_name, request.function_class_name, names)
         text = ops_source(planned)
     except Unsupported as reason:
@@ -44,10 +61,31 @@ def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateR
             f"{request.operation_name}_backward",
             f"{request.operation_name}_forward",
         ),
-        signature=", ".join(argument.declaration for argument in plan.arguments),
-        call_arguments=", ".join(argument.name for argument in plan.arguments),
+        signature=", ".join(argument.public_declaration for argument in plan.arguments),
+        call_arguments=", ".join(argument.public_name for argument in plan.arguments),
         grid_dimensions=GRID_DIMENSIONS,
-        grid_description=GRID_DESCRIPTION,
-        block_size_source=BLOCK_SIZE_SOURCE,
+        grid_description=_grid(plan),
+        block_size_source=ROW_BLOCK_SIZE_SOURCE if isinstance(plan.forward, RowKernelPlan) else BLOCK_SIZE_SOURCE,
         facts=facts,
     )
+
+
+def _refuse_float64(arguments: Sequence[ArgumentSpec]) -> None:
+    """Traced in 16 bits like any other, such an input would pass for one of them.
+
+    Raises:
+        Unsupported: an input is float64.
+    """
+    for argument in arguments:
+        if argument.shape is not None and argument.dtype == "float64":
+            raise Unsupported(
+                f"`{argument.name}` is float64, and generated kernels compute in float32: give it as float32."
+            )
+
+
+def _grid(plan: OpsPlan) -> str:
+    kernels = [kernel for kernel in (plan.forward, plan.backward) if isinstance(kernel, RowKernelPlan)]
+    if not kernels:
+        return GRID_DESCRIPTION
+    summed = any(kernel.partial for kernel in kernels)
+    return f"{ROW_GRID_DESCRIPTION}; the backward: {SUMMED_GRID_DESCRIPTION}" if summed else ROW_GRID_DESCRIPTION

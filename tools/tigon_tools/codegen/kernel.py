@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from tigon_tools.codegen.constants import NAMED_CONSTANTS
 from tigon_tools.codegen.expression import PROPAGATE_NAN, Expressions
@@ -26,7 +26,7 @@ DEEPEST_TREE = 24
 SHORTEST_PART = 16
 """Characters of a function call that is worth a line of its own."""
 
-OWN_NAMES = frozenset({"tl", "triton", "program_id", "tiles_per_row", "row_idx", "col_offsets", "n_cols"})
+OWN_NAMES = frozenset({"tl", "triton", "program_id", "tiles_per_row", "row_idx", "col_offsets", "n_cols", "float"})
 """Names that a kernel uses for itself, the column mask aside."""
 
 
@@ -37,7 +37,9 @@ class KernelText:
         self._plan = plan
         arguments = {tensor.name for tensor in plan.inputs} | {scalar.name for scalar in plan.scalars}
         self._mask = "col_mask" if "mask" in arguments else "mask"
-        self._names = Namer(hints, gradient_of, {*OWN_NAMES, *LIBDEVICE, self._mask}, plan.recomputed)
+        pointers = {name for tensor in self._tensors() for name in _pointer_and_stride(tensor)}
+        taken = {*OWN_NAMES, *LIBDEVICE, self._mask, *pointers}
+        self._names = Namer(hints, gradient_of, taken, plan.recomputed)
         self._expressions = Expressions(self._names.given, self._pointer_type)
         self._hints = hints
 
@@ -61,13 +63,17 @@ class KernelText:
         return [*(tensor for tensor, _ in self._plan.outputs), *self._plan.inputs]
 
     def _parameters(self) -> list[str]:
-        pointers = [name for t in self._tensors() for name in (f"{t.name}_ptr", f"{t.name}_row_stride")]
+        pointers = [name for t in self._tensors() for name in _pointer_and_stride(t)]
         return [*pointers, *(s.name for s in self._plan.scalars), "n_cols", "BLOCK_SIZE: tl.constexpr"]
 
     def _docstring(self) -> list[str]:
         """Written last, when values have their names."""
-        lines = formulas(self._plan, self._names)
+        lines = formulas(self._plan, self._names, self._summed())
         return ['"""', *lines, '"""'] if lines else []
+
+    def _summed(self) -> Collection[str]:
+        """Outputs that are sums over the rows of one program; a point-wise kernel has none."""
+        return ()
 
     def _position(self) -> list[str]:
         return [
@@ -100,13 +106,10 @@ class KernelText:
         """What is loaded from or stored to `X_ptr` is `x`."""
         names = {t.name for t in self._tensors()} | {s.name for s in self._plan.scalars}
         lower = tensor.name.lower()
-        name = tensor.name if lower in names else lower
-        return f"{name}_value" if name in OWN_NAMES | LIBDEVICE else name
+        return tensor.name if lower in names else lower
 
     def _computation(self) -> list[str]:
-        for tensor, value in self._plan.outputs:
-            if not value.is_leaf and self._names.given(value) is None:
-                self._names.assign(value, self._value_name(tensor))
+        self._name_outputs()
         constants = self._name_constants()
         named = self._worth_a_name()
         self._cut_deep_trees(named)
@@ -120,6 +123,11 @@ class KernelText:
         if recomputed and rest:
             lines.append("")
         return lines + [self._statement(value) for value in rest]
+
+    def _name_outputs(self) -> None:
+        for tensor, value in self._plan.outputs:
+            if not value.is_leaf and self._names.given(value) is None:
+                self._names.assign(value, self._value_name(tensor))
 
     def _statement(self, value: Value) -> str:
         return f"{self._names.name(value)} = {self._expressions.text(value)}"
@@ -226,6 +234,10 @@ class KernelText:
             f"a cast to the dtype of {' and '.join(sorted(value.types))} in {self._plan.name}, "
             "which has no tensor of that dtype."
         )
+
+
+def _pointer_and_stride(tensor: Tensor) -> tuple[str, str]:
+    return f"{tensor.name}_ptr", f"{tensor.name}_row_stride"
 
 
 def _is_function(value: Value) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tigon_tools.codegen.plan import Gradient, KernelPlan, OpsPlan, Scalar, Tensor
-from tigon_tools.codegen.values import FloatTypes
+from tigon_tools.codegen.values import FloatTypes, Kind
 
 MAX_BLOCK_SIZE = 2048
 """Elements of one program of a generated kernel; `calculate_settings` gives it 8 warps.
@@ -22,8 +22,6 @@ def _as_rows(*tensors):
     If all are contiguous, everything is one row, so that short rows waste nothing. Otherwise each tensor keeps its own
     row stride: a half of `x.chunk(2, dim=-1)` is read where it is. Only a layout that has no such view is copied.
     """
-    if any(tensor.dtype == torch.float64 for tensor in tensors):
-        raise TypeError("This kernel computes in float32; float64 tensors are not supported.")
     tensors = torch.broadcast_tensors(*tensors)
     shape = tensors[0].shape
     if all(tensor.is_contiguous() for tensor in tensors):
@@ -32,6 +30,31 @@ def _as_rows(*tensors):
     return shape, [row if row.stride(-1) == 1 else row.contiguous() for row in rows]
 '''.strip().splitlines()
 
+DTYPES = """
+def _check_dtypes(*tensors):
+    for tensor in tensors:
+        if tensor.dtype == torch.float64 or not tensor.is_floating_point():
+            raise TypeError(f"This kernel computes in float32; an input of {tensor.dtype} is not supported.")
+""".strip().splitlines()
+
+PROMOTION = '''
+def _result_dtype(*tensors):
+    """As PyTorch promotes: tensors without dimensions count among themselves only."""
+    dtypes = [tensor.dtype for tensor in tensors if tensor.dim() > 0] or [tensor.dtype for tensor in tensors]
+    result = dtypes[0]
+    for dtype in dtypes[1:]:
+        result = torch.promote_types(result, dtype)
+    return result
+'''.strip().splitlines()
+
+
+def shared_functions(plan: OpsPlan) -> list[list[str]]:
+    """What the launchers call."""
+    functions = [ROWS, DTYPES]
+    if any(PROMOTED in line for line in (*forward_lines(plan), *backward_lines(plan))):
+        functions.append(PROMOTION)
+    return functions
+
 
 def forward_lines(plan: OpsPlan) -> list[str]:
     """`<op>_forward`: the outputs, and what only the backward needs."""
@@ -39,27 +62,36 @@ def forward_lines(plan: OpsPlan) -> list[str]:
     arguments = ", ".join(argument.declaration for argument in plan.arguments)
     results = [f"{tensor.name}.view(shape)" for tensor, _ in kernel.outputs]
     tensors = frozenset(argument.name for argument in plan.arguments if argument.scalar is None)
-    return [
-        f"def {plan.operation_name}_forward({arguments}):",
-        *_indented([*_shape_check(plan), *_launch(kernel, results, tensors), f"return {', '.join(results)}"]),
-    ]
+    body = [*dtype_check(plan), *_shape_check(plan), *_launch(kernel, results, tensors)]
+    return [f"def {plan.operation_name}_forward({arguments}):", *indented([*body, f"return {', '.join(results)}"])]
+
+
+def dtype_check(plan: OpsPlan) -> list[str]:
+    floating = [tensor.name for tensor in plan.forward.inputs if tensor.kind is Kind.FLOAT]
+    return [f"_check_dtypes({', '.join(floating)})"] if floating else []
 
 
 def _shape_check(plan: OpsPlan) -> list[str]:
+    """PyTorch would give such an output a shape of its own, and the kernel covers one."""
     if not plan.narrow:
         return []
-    lines = [f"shape = {_broadcast_shape([tensor.name for tensor in plan.forward.inputs])}"]
-    for output, read in plan.narrow:
+    lines = [f"shape = {_broadcast_shape(plan.shape_tensors)}"]
+    for narrow in plan.narrow:
+        names = [tensor.name for tensor in narrow.tensors]
+        shapes = " and ".join(f"{name} {{tuple({name}.shape)}}" for name in names)
         lines += [
-            f"if {_broadcast_shape(read)} != shape:",
-            f'    raise ValueError("{output} depends on {" and ".join(read)} alone: broadcast before the call")',
+            f"if {_broadcast_shape(narrow.tensors)} != shape:",
+            "    raise ValueError(",
+            f'        f"{" and ".join(narrow.outputs)} would have the shape of {shapes}, "',
+            f'        f"and all inputs together have {{tuple(shape)}}: expand {" and ".join(names)} before the call"',
+            "    )",
         ]
     return lines
 
 
-def _broadcast_shape(names: Sequence[str]) -> str:
-    shapes = ", ".join(f"{name}.shape" for name in names)
-    return shapes if len(names) == 1 else f"torch.broadcast_shapes({shapes})"
+def _broadcast_shape(tensors: Sequence[Tensor]) -> str:
+    shapes = ", ".join(f"{tensor.as_broadcast}.shape" for tensor in tensors)
+    return shapes if len(tensors) == 1 else f"torch.broadcast_shapes({shapes})"
 
 
 def backward_lines(plan: OpsPlan) -> list[str]:
@@ -71,7 +103,7 @@ def backward_lines(plan: OpsPlan) -> list[str]:
     launch = _launch(plan.backward, results, tensors) if plan.backward.outputs else []
     return [
         f"def {plan.operation_name}_backward({arguments}):",
-        *_indented([*launch, f"return {', '.join(results)}"]),
+        *indented([*launch, f"return {', '.join(results)}"]),
     ]
 
 
@@ -90,7 +122,7 @@ def _gradient(gradient: Gradient, plan: OpsPlan) -> str:
     return f"{text}.view(shape)" if upstream in rows else text
 
 
-def _indented(lines: Sequence[str]) -> list[str]:
+def indented(lines: Sequence[str]) -> list[str]:
     return [f"    {line}" if line else "" for line in lines]
 
 
@@ -99,7 +131,7 @@ def _launch(kernel: KernelPlan, results: Sequence[str], launcher_tensors: frozen
     inputs = [tensor.name for tensor in kernel.inputs]
     first = inputs[0]
     outputs = [tensor for tensor, _ in kernel.outputs]
-    dtypes = {tensor.name: _dtype(tensor, kernel, launcher_tensors) for tensor in outputs}
+    dtypes = {tensor.name: dtype_of(tensor, kernel, launcher_tensors) for tensor in outputs}
     # Promotion looks at the shapes as well, so it comes before the rows.
     promoted = {name: dtype for name, dtype in dtypes.items() if "(" in dtype}
     before = [f"{name}_dtype = {dtype}" for name, dtype in promoted.items()]
@@ -137,7 +169,7 @@ def _number(scalar: Scalar) -> str:
     return f"{scalar.annotation}({scalar.name})"
 
 
-def _dtype(tensor: Tensor, kernel: KernelPlan, launcher_tensors: frozenset[str]) -> str:
+def dtype_of(tensor: Tensor, kernel: KernelPlan, launcher_tensors: frozenset[str]) -> str:
     """The backward may lack the input that a gradient belongs to: another tensor has its dtype then.
 
     Where none has, the first upstream gradient's dtype is at least as wide, and autograd casts.
@@ -154,11 +186,15 @@ def dtype_expression(types: FloatTypes) -> str:
     followed = [name for name in sorted(types) if name not in _TORCH_NAMES]
     if not literal and len(followed) == 2:
         return f"torch.result_type({', '.join(followed)})"
+    if not literal and len(followed) > 2:
+        return f"{PROMOTED}({', '.join(followed)})"
     terms = [*(f"{name}.dtype" for name in followed), *(f"torch.{name}" for name in literal)]
     text = terms[0]
     for term in terms[1:]:
         text = f"torch.promote_types({text}, {term})"
     return text
 
+
+PROMOTED = "_result_dtype"
 
 _TORCH_NAMES = frozenset("bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float8_e4m3fn float8_e5m2".split())

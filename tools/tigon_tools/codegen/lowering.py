@@ -52,6 +52,7 @@ class Lowering:
     added_dims: for each tensor, where the launcher has to insert dimensions (negative, from the last).
     hints: the same names, by value.
     gradient_of: the forward value that a gradient belongs to; for names.
+    main_types: the storage type of the first argument in the dtype that the graphs were traced in.
     """
 
     input_dtype: torch.dtype
@@ -60,6 +61,7 @@ class Lowering:
     added_dims: dict[str, Dims] = field(default_factory=dict)
     hints: dict[Value, str] = field(default_factory=dict)
     gradient_of: dict[Value, Value] = field(default_factory=dict)
+    main_types: FloatTypes = frozenset()
     _results: dict[int, Value] = field(default_factory=dict)
     _cast_from: dict[int | None, FloatTypes] = field(default_factory=dict)
 
@@ -68,8 +70,15 @@ class Lowering:
         kind = kind_of(example.dtype)
         if kind is not Kind.FLOAT:
             return Traced(self.arithmetic.values.load(name, kind), frozenset({str(example.dtype)[6:]}))
-        types = frozenset({name}) if types is None else types
+        types = self.own_types(name, example) if types is None else types
         return Traced(self.arithmetic.values.load(name, kind), types, frozenset({name}))
+
+    def own_types(self, name: str, example: torch.Tensor) -> FloatTypes:
+        """Of a floating argument: it follows itself, and what has no origin follows the first of the main dtype."""
+        own = frozenset({name})
+        if example.dtype == self.input_dtype and not self.main_types:
+            self.main_types = own
+        return own
 
     def bind_scalar(self, name: str, kind: Kind) -> Traced:
         return Traced(self.arithmetic.values.scalar(name, kind))
@@ -138,15 +147,8 @@ class Lowering:
         if lowering is None or not isinstance(example, torch.Tensor):
             raise Unsupported(f"{target} is not a point-wise op that kernels are generated for.")
 
-        def argument(item: Any) -> Any:
-            if isinstance(item, fx.Node):
-                return self._loaded(known[item], item).value
-            if isinstance(item, (bool, int, float)):
-                return self.arithmetic.constant(item)
-            return item
-
-        arguments = [argument(item) for item in node.args]
-        options = {name: argument(item) for name, item in node.kwargs.items()}
+        arguments = [self._operand(node, place, item, known) for place, item in enumerate(node.args)]
+        options = {name: self._operand(node, name, item, known) for name, item in node.kwargs.items()}
         try:
             value = lowering(self.arithmetic, *arguments, **options)
         except TypeError:
@@ -157,7 +159,19 @@ class Lowering:
         elif value.kind is not kind:
             value = self.arithmetic.convert(value, kind, frozenset({str(example.dtype)[6:]}))
         self._note_name(node, value)
-        return Traced(value, self._types(example, inputs, value), origins)
+        types = self._types(example, inputs, value)
+        sources = {n.meta["val"].dtype for n in node.all_input_nodes if known[n].origins}
+        if value.uniform and sources and example.dtype not in sources:
+            types = frozenset({str(example.dtype)[6:]})  # full_like(x, 2.5, dtype=torch.float32)
+        return Traced(value, types, origins)
+
+    def _operand(self, node: fx.Node, place: int | str, item: Any, known: Mapping[fx.Node, Traced]) -> Any:
+        """One argument of an op; what is neither a value nor a number is left as it is."""
+        if isinstance(item, fx.Node):
+            return self._loaded(known[item], item).value
+        if isinstance(item, (bool, int, float)):
+            return self.arithmetic.constant(item)
+        return item
 
     def _types(self, example: torch.Tensor, inputs: Sequence[Traced], value: Value) -> FloatTypes:
         if not example.is_floating_point():
@@ -184,6 +198,8 @@ class Lowering:
             return Traced(value, frozenset({name}), source.origins)
         if not node.meta.get(EXPLICIT_CAST) and not str(node.target).startswith("tigon.cast"):
             return Traced(value, source.types, source.origins)
+        if name == "float64" and not value.uniform:
+            raise Unsupported("the reference casts to float64, and generated kernels compute in float32.")
         types = self._cast_types(node, source)
         value = value if value.uniform else self.arithmetic.round(value, types)
         self._note_name(node, value)
@@ -195,8 +211,9 @@ class Lowering:
         if node.meta.get("partitioner_tag") == "is_backward" and number in self._cast_from:
             return self._cast_from[number]
         self._cast_from[number] = source.types
-        if dtype == self.input_dtype and source.origins:
-            return source.origins
+        if dtype == self.input_dtype:
+            # The graphs are traced in a dtype that the reference does not name, so this is the caller's.
+            return source.origins or self.main_types or frozenset({str(dtype)[6:]})
         return frozenset({str(dtype)[6:]})
 
     def _view(self, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tigon_tools.codegen.arithmetic import COMPARISONS
 from tigon_tools.codegen.known_functions import known_function
-from tigon_tools.codegen.values import Value, reachable
+from tigon_tools.codegen.values import Value
 
 _WORDS = {
     "clamp": "clamped",
@@ -21,6 +21,9 @@ _WORDS = {
     "not": "not",
     "convert": "converted",
     "tl.div_rn": "quotient",
+    "row_sum": "sum",
+    "row_max": "max",
+    "row_min": "min",
 }
 _NOUNS = {
     "add": "total",
@@ -77,6 +80,7 @@ class Namer:
         self._taken = set(taken)
         self._forward = forward
         self._names: dict[Value, str] = {}
+        self._loads: dict[Value, frozenset[Value]] = {}
 
     def assign(self, value: Value, name: str) -> None:
         """A name that is given: of an argument or an output."""
@@ -137,8 +141,10 @@ class Namer:
             return self._names[value]
         if value in self._hints:
             return self._hints[value]
-        if value.operation in ("load", "scalar"):
+        if value.operation in ("load", "scalar", "size"):
             return value.name
+        if value.operation == "column_index":
+            return "column"
         if value.is_constant:
             return _number(value)
         leaves = self._named_leaves(value)
@@ -162,7 +168,7 @@ class Namer:
 
     def _structure(self, value: Value) -> str:
         operation, operands = value.operation, value.operands
-        if operation in ("load", "scalar"):
+        if operation in ("load", "scalar", "size"):
             return value.name
         special = self._known_function(value)
         if special is not None:
@@ -198,6 +204,9 @@ class Namer:
                 return f"{self._short(y)}_cubed"
             if self._named(y):
                 return f"{self._short(y)}_squared" if x is y else f"scaled_{self._short(y)}" if x.uniform else None
+        if operation == "divide" and x.operation == "row_sum" and y.operation == "size":
+            short = self._short(x.operands[0]) or self._argument(x)
+            return f"mean_{short}" if short else None
         if operation == "divide" and x.equals(1) and self._named(y):
             return f"inverse_{self._short(y)}"
         if operation == "subtract" and x.equals(1) and self._named(y):
@@ -218,8 +227,24 @@ class Namer:
 
     def _argument(self, value: Value) -> str | None:
         """The one tensor that a value is a function of, by name."""
-        loads = [v for v in reachable([value]) if v.operation == "load"]
-        return (self._names.get(loads[0]) or loads[0].name) if len(loads) == 1 else None
+        load = self._only_load(value)
+        return None if load is None else self._names.get(load) or load.name
+
+    def _only_load(self, value: Value) -> Value | None:
+        """Kept for every value that was looked at: each is asked for many times in a long kernel."""
+        stack = [value]
+        while stack:
+            part = stack[-1]
+            waiting = [operand for operand in part.operands if operand not in self._loads]
+            if waiting and part not in self._loads:
+                stack += waiting
+                continue
+            stack.pop()
+            below = frozenset().union(*(self._loads[operand] for operand in part.operands))
+            # More than two are no more than two: many.
+            self._loads[part] = frozenset({part}) if part.operation == "load" else frozenset(list(below)[:2])
+        loads = self._loads[value]
+        return next(iter(loads)) if len(loads) == 1 else None
 
     @staticmethod
     def _relation(operation: str, operands: tuple[Value, ...], parts: list[str | None]) -> str:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 
+from tigon_tools.codegen import row_launcher
 from tigon_tools.codegen.autograd_function import function_lines
 from tigon_tools.codegen.kernel import KernelText
-from tigon_tools.codegen.launcher import MAX_BLOCK_SIZE, ROWS, backward_lines, forward_lines
+from tigon_tools.codegen.launcher import MAX_BLOCK_SIZE, backward_lines, forward_lines, shared_functions
+from tigon_tools.codegen.long_row_kernel import LongRowKernelText
 from tigon_tools.codegen.planning import Planned
+from tigon_tools.codegen.row_kernel import RowKernelText
+from tigon_tools.codegen.row_plan import RowKernelPlan
 
 
 def ops_source(planned: Planned) -> str:
     """Formatted as ruff would leave it, as far as lines are not too long."""
     plan = planned.ops
+    if isinstance(plan.forward, RowKernelPlan):
+        return _row_source(planned)
     kernels = [
         KernelText(kernel, planned.hints, planned.gradient_of)
         for kernel in (plan.forward, plan.backward)
@@ -22,9 +28,29 @@ def ops_source(planned: Planned) -> str:
     parts = [
         [*_imports(functions), "", *_block_size()],
         *(kernel.lines() for kernel in kernels),
-        ROWS,
+        *shared_functions(plan),
         forward_lines(plan),
         backward_lines(plan),
+        function_lines(plan),
+    ]
+    return "\n\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _row_source(planned: Planned) -> str:
+    plan = planned.ops
+    kernels = [
+        text(kernel, planned.hints, planned.gradient_of)
+        for kernel in (plan.forward, plan.backward)
+        if kernel.outputs and isinstance(kernel, RowKernelPlan)
+        for text in (RowKernelText, LongRowKernelText)
+    ]
+    functions = sorted(set().union(*(kernel.functions() for kernel in kernels)), key=_as_isort_does)
+    parts = [
+        [*_imports(functions), "", *row_launcher.constants(plan)],
+        *(kernel.lines() for kernel in kernels),
+        *row_launcher.shared_functions(plan),
+        row_launcher.forward_lines(plan),
+        row_launcher.backward_lines(plan),
         function_lines(plan),
     ]
     return "\n\n\n".join("\n".join(part) for part in parts) + "\n"

@@ -75,18 +75,34 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument of `Function.forward`; scalar is None for a tensor."""
+    """One argument of `Function.forward`; scalar is None for a tensor. public_name: what the reference calls it."""
 
     name: str
+    public_name: str
     scalar: Scalar | None = None
     default: str | None = None
 
     @property
     def declaration(self) -> str:
+        return self.name + self._annotation()
+
+    @property
+    def public_declaration(self) -> str:
+        return self.public_name + self._annotation()
+
+    def _annotation(self) -> str:
         if self.scalar is None:
-            return self.name
+            return ""
         default = "" if self.default is None else f" = {self.default}"
-        return f"{self.name}: {self.scalar.annotation}{default}"
+        return f": {self.scalar.annotation}{default}"
+
+
+@dataclass(frozen=True)
+class Narrow:
+    """Outputs whose shape is that of some tensors alone."""
+
+    outputs: tuple[str, ...]
+    tensors: tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -99,8 +115,9 @@ class OpsPlan:
     upstream: names of the upstream gradients, one an output.
     gradients: by argument; None for an argument without one.
     fixed: static arguments of the reference and the value they have here.
-    narrow: outputs that depend on a part of the tensors alone, and on which: a broadcast of those would give
-        such an output another shape than the rest.
+    shape_tensors: whose shapes together are the operation's.
+    narrow: outputs that PyTorch gives the shape of some of the tensors alone, and which. A call where that is not
+        the shape of all has no kernel.
     """
 
     operation_name: str
@@ -115,7 +132,8 @@ class OpsPlan:
     forward: KernelPlan
     backward: KernelPlan
     fixed: tuple[tuple[str, str], ...] = field(default=())
-    narrow: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    narrow: tuple[Narrow, ...] = ()
+    shape_tensors: tuple[Tensor, ...] = ()
 
     @property
     def backward_scalars(self) -> tuple[Scalar, ...]:

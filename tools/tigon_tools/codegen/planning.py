@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from torch import fx
 
-from tigon_tools.codegen.free_names import LAUNCHER_NAMES, with_free_names
+from tigon_tools.codegen.free_names import derived, names_of_the_file, with_free_names
 from tigon_tools.codegen.kernel import loads_of
 from tigon_tools.codegen.lowering import Lowering, Traced
 from tigon_tools.codegen.naming import Namer
-from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, OpsPlan, Scalar, Tensor
+from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, Narrow, OpsPlan, Scalar, Tensor
 from tigon_tools.codegen.unsupported import Unsupported
-from tigon_tools.codegen.values import Kind, Value, reachable
-from tigon_tools.trace.operation import Saved, TracedOperation
+from tigon_tools.codegen.values import FloatTypes, Kind, Value, reachable
+from tigon_tools.trace.operation import Output, Saved, TracedOperation
+from tigon_tools.trace.tier import is_reduction
 
 
 @dataclass(frozen=True)
@@ -37,28 +39,52 @@ def plan_file(
     Raises:
         Unsupported: one sentence that says what cannot be generated.
     """
-    return _Planner(with_free_names(op), operation_name, function_class_name, local_names or {}).plan()
+    planner, rows = Planner, needs_rows(op)
+    if rows:
+        from tigon_tools.codegen.row_planning import RowPlanner  # it builds on this module
+
+        planner = RowPlanner
+    own = names_of_the_file(operation_name, function_class_name, rows)
+    return planner(with_free_names(op, own), own, operation_name, function_class_name, local_names or {}).plan()
 
 
-class _Planner:
+def needs_rows(op: TracedOperation) -> bool:
+    """Something is reduced: in the forward, or for the gradient of what is broadcast."""
+    graphs = (op.forward.graph, op.backward.graph)
+    return any(is_reduction(node) for graph in graphs for node in graph.nodes)
+
+
+def _broadcasts(shape: tuple[int, ...], space: tuple[int, ...]) -> bool:
+    behind = zip(reversed(shape), reversed(space), strict=False)
+    return len(shape) <= len(space) and all(size in (1, whole) for size, whole in behind)
+
+
+class Planner:
+    """Plans the file of a point-wise operation; `RowPlanner` that of one with rows."""
+
     def __init__(
         self,
         op: TracedOperation,
+        own_names: frozenset[str],
         operation_name: str,
         function_class_name: str,
         local_names: Mapping[str, str],
     ) -> None:
         self._op = op
+        self._own_names = own_names
         self._operation_name = operation_name
         self._function_class_name = function_class_name
-        self._lowering = Lowering(op.input_dtype, local_names)
+        self._lowering = self._new_lowering(local_names)
         self._tensors: dict[str, Tensor] = {}
         self._scalars = {a.name: Scalar(a.name, Kind.INT if a.dtype == "int" else Kind.FLOAT) for a in op.scalars}
 
+    def _new_lowering(self, local_names: Mapping[str, str]) -> Lowering:
+        return Lowering(self._op.input_dtype, local_names)
+
     def plan(self) -> Planned:
         forward_values = self._lower_forward()
-        taken = {a.name for a in self._op.arguments} | {*(o.name for o in self._op.outputs), *LAUNCHER_NAMES}
-        self._kept = Namer(self._lowering.hints, {}, taken)
+        given = [*(a.name for a in self._op.arguments), *(o.name for o in self._op.outputs)]
+        self._kept = Namer(self._lowering.hints, {}, {*given, *derived(given), *self._own_names})
         outputs = [self._new_tensor(o.name, t) for o, t in zip(self._op.outputs, forward_values, strict=True)]
         intermediates = [
             saved
@@ -68,7 +94,6 @@ class _Planner:
         kept = [self._new_tensor(self._kept_name(s), self._forward[s.forward.name]) for s in intermediates]
         stored = [*forward_values, *(self._forward[s.forward.name] for s in intermediates)]
         forward = self._kernel("forward", list(zip([*outputs, *kept], [t.value for t in stored], strict=True)))
-        self._refuse_broadcast_gradients()
         gradients, backward = self._plan_backward()
         ops = OpsPlan(
             operation_name=self._operation_name,
@@ -83,18 +108,36 @@ class _Planner:
             forward=forward,
             backward=backward,
             narrow=self._narrow(outputs, forward_values),
+            shape_tensors=self._shape_tensors(),
             fixed=tuple((a.name, repr(a.default)) for a in self._op.arguments if a.kind == "static"),
         )
         return Planned(ops, self._lowering.hints, self._lowering.gradient_of)
 
-    def _narrow(self, outputs: list[Tensor], values: list[Traced]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        whole = [a.name for a in self._op.tensors if a.shape == self._op.iteration_space]
-        found = []
+    def _narrow(self, outputs: list[Tensor], values: list[Traced]) -> tuple[Narrow, ...]:
+        """A constant has the shape of an input that the graph does not name: of each that it may be."""
+        shaping = self._shape_tensors()
+        whole = [self._tensors[a.name] for a in self._op.tensors if a.shape == self._op.iteration_space]
+        found: dict[tuple[Tensor, ...], list[str]] = {}
         for tensor, traced in zip(outputs, values, strict=True):
             read = loads_of([traced.value])
-            if any(name not in read for name in whole):
-                found.append((tensor.name, tuple(name for name in whole if name in read)))
-        return tuple(found) if len(outputs) > 1 else ()
+            tensors = tuple(t for t in shaping if t.name in read)
+            for group in [tensors] if tensors else [(t,) for t in whole]:
+                if len(group) < len(shaping):
+                    found.setdefault(group, []).append(tensor.name)
+        return tuple(Narrow(tuple(names), tensors) for tensors, names in found.items())
+
+    def _shape_tensors(self) -> tuple[Tensor, ...]:
+        """Inputs that the operation's shape may come from, those included that only lend their shape.
+
+        One that nothing reads and that fits nothing (a weight of another layer) is not among them.
+        """
+        read = set(loads_of([traced.value for traced in self._forward.values()]))
+        space = self._op.iteration_space
+        return tuple(
+            self._tensors[a.name]
+            for a in self._op.tensors
+            if a.name in self._tensors and (a.name in read or _broadcasts(a.shape or (), space))
+        )
 
     def _new_tensor(self, name: str, traced: Traced) -> Tensor:
         tensor = Tensor(name, traced.value.kind, traced.types, self._lowering.added_dims.get(name, ()))
@@ -109,23 +152,46 @@ class _Planner:
             if argument.kind == "scalar":
                 traced = self._lowering.bind_scalar(argument.name, self._scalars[argument.name].kind)
             else:
-                traced = self._lowering.bind_tensor(argument.name, argument.placeholder.meta["val"])
+                traced = self._bind_argument(argument.name, argument.placeholder)
             bound[argument.placeholder.name] = traced
         self._forward = self._lowering.run(self._op.forward.graph, bound)
         for argument in self._op.tensors:
             if argument.placeholder is not None:
                 self._new_tensor(argument.name, bound[argument.placeholder.name])
+        self._check_output_shapes()
+        for output in self._op.outputs:
+            value = self._forward[output.node.name].value
+            if not value.is_leaf:
+                self._lowering.hints[value] = output.name.lower()
+        self._drop_doubled_hints()
+        return [self._output(output) for output in self._op.outputs]
+
+    def _output(self, output: Output) -> Traced:
+        """With a dtype for a constant, too: it follows an input that the graph does not name."""
+        traced = self._forward[output.node.name]
+        if output.dtype == "float64":
+            raise Unsupported(f"output `{output.name}` is float64, and generated kernels compute in float32.")
+        if traced.types:
+            return traced
+        followed = [a.name for a in self._op.tensors if a.dtype == "input"]
+        if len(followed) != 1:
+            raise Unsupported(f"output `{output.name}` is a constant: which input's dtype it follows is not known.")
+        return replace(traced, types=frozenset(followed))
+
+    def _bind_argument(self, name: str, placeholder: fx.Node) -> Traced:
+        return self._lowering.bind_tensor(name, placeholder.meta["val"])
+
+    def _bind_later(self, name: str, placeholder: fx.Node, forward: fx.Node, types: FloatTypes) -> Traced:
+        """A tensor that the backward gets: what it is in the forward graph is known."""
+        return self._lowering.bind_tensor(name, placeholder.meta["val"], types)
+
+    def _check_output_shapes(self) -> None:
         for output in self._op.outputs:
             if output.shape != self._op.iteration_space:
                 raise Unsupported(
                     f"output `{output.name}` has shape {output.shape}, the operation as a whole "
                     f"{self._op.iteration_space}: one kernel covers one iteration space."
                 )
-            value = self._forward[output.node.name].value
-            if not value.is_leaf:
-                self._lowering.hints[value] = output.name.lower()
-        self._drop_doubled_hints()
-        return [self._forward[output.node.name] for output in self._op.outputs]
 
     def _drop_doubled_hints(self) -> None:
         """A variable that was assigned twice names its last value."""
@@ -143,7 +209,7 @@ class _Planner:
         for tangent in self._op.tangents:
             name = f"d{tangent.output.name}"
             types = self._forward[tangent.output.node.name].types
-            traced = self._lowering.bind_tensor(name, tangent.placeholder.meta["val"], types)
+            traced = self._bind_later(name, tangent.placeholder, tangent.output.node, types)
             bound[tangent.placeholder.name] = traced
             self._new_tensor(name, traced)
         known = self._lowering.run(self._op.backward.graph, bound)
@@ -178,19 +244,11 @@ class _Planner:
             name = next(o.name for o in self._op.outputs if o.node is saved.forward)
         else:
             name = self._kept_name(saved)
-        return self._lowering.bind_tensor(name, saved.backward.meta["val"], forward.types)
+        return self._bind_later(name, saved.backward, saved.forward, forward.types)
 
     def _kept_name(self, saved: Saved) -> str:
         """Of an intermediate that is kept: what it is, not what its node is called."""
         return self._kept.name(self._forward[saved.forward.name].value)
-
-    def _refuse_broadcast_gradients(self) -> None:
-        for gradient in self._op.gradients:
-            if gradient.argument.shape != self._op.iteration_space:
-                raise Unsupported(
-                    f"`{gradient.argument.name}` is broadcast and needs a gradient, which is a "
-                    "sum (aten.sum) over the dimensions it lacks."
-                )
 
     def _gradient(self, name: str, traced: Traced) -> Gradient:
         value = traced.value
@@ -263,5 +321,5 @@ class _Planner:
             if scalar is not None and not argument.required and defaults_allowed:
                 default = repr(argument.default)
             defaults_allowed = default is not None
-            found.append(Argument(argument.name, scalar, default))
+            found.append(Argument(argument.name, argument.symbol, scalar, default))
         return tuple(reversed(found))

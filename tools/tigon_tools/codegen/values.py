@@ -21,6 +21,15 @@ class Kind(enum.Enum):
     BOOL = "bool"
 
 
+class Extent(enum.IntFlag):
+    """What a value has one of: a number for each row, for each column, for each of both, or one for all."""
+
+    ONE = 0
+    ROWS = 1
+    COLUMNS = 2
+    CELLS = 3
+
+
 Constant = bool | int | float
 FloatTypes = frozenset[str]
 """A storage type: torch names ("float32") and names of tensors whose type it follows, promoted."""
@@ -36,6 +45,7 @@ class Value:
     constant: for "constant".
     uniform: the same for every element; computed from scalars alone.
     types: for "round", what it rounds to.
+    extent: for a tensor what it has, for the rest what its operands have together, less what is reduced.
     """
 
     operation: str
@@ -45,6 +55,7 @@ class Value:
     constant: Constant = 0
     uniform: bool = False
     types: FloatTypes = frozenset()
+    extent: Extent = Extent.ONE
 
     @property
     def is_constant(self) -> bool:
@@ -59,14 +70,31 @@ class Value:
         return self.is_constant and not isinstance(self.constant, bool) and self.constant == number
 
 
+REDUCED = {
+    "row_sum": Extent.COLUMNS,
+    "row_max": Extent.COLUMNS,
+    "row_min": Extent.COLUMNS,
+    "column_sum": Extent.ROWS,
+}
+"""Reductions, and what they take from an extent: a row's sum has no columns left."""
+
+
 @dataclass
 class Values:
     """Makes values, each once."""
 
     _known: dict[tuple[object, ...], Value] = field(default_factory=dict)
 
-    def load(self, name: str, kind: Kind) -> Value:
-        return self._intern(Value("load", kind=kind, name=name))
+    def load(self, name: str, kind: Kind, extent: Extent = Extent.CELLS) -> Value:
+        return self._intern(Value("load", kind=kind, name=name, extent=extent))
+
+    def size(self, name: str) -> Value:
+        """`n_rows` or `n_cols`: a number that the launcher knows."""
+        return self._intern(Value("size", kind=Kind.INT, name=name, uniform=True))
+
+    def column_index(self) -> Value:
+        """Which column an element is in."""
+        return self._intern(Value("column_index", kind=Kind.INT, extent=Extent.COLUMNS))
 
     def scalar(self, name: str, kind: Kind) -> Value:
         return self._intern(Value("scalar", kind=kind, name=name, uniform=True))
@@ -77,7 +105,11 @@ class Values:
 
     def make(self, operation: str, *operands: Value, kind: Kind = Kind.FLOAT, types: FloatTypes = frozenset()) -> Value:
         uniform = all(operand.uniform for operand in operands)
-        return self._intern(Value(operation, operands, kind, uniform=uniform, types=types))
+        extent = Extent.ONE
+        for operand in operands:
+            extent |= operand.extent
+        extent &= ~REDUCED.get(operation, Extent.ONE)
+        return self._intern(Value(operation, operands, kind, uniform=uniform, types=types, extent=extent))
 
     def _intern(self, value: Value) -> Value:
         constant: object = value.constant
@@ -86,7 +118,8 @@ class Values:
         sign = math.copysign(1.0, value.constant) if isinstance(value.constant, float) else 1.0
         operands = tuple(id(operand) for operand in value.operands)
         key = (
-            value.operation, operands, value.kind, value.name, type(value.constant), constant, sign, value.types
+            value.operation, operands, value.kind, value.name, type(value.constant), constant, sign, value.types,
+            value.extent,
         )  # fmt: skip
         return self._known.setdefault(key, value)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from tigon_tools.judge.channel import raw
+
 Overrun = tuple[str, int]
 """Where outside a tensor something was written ("past the end"), and how far or how many elements."""
 
@@ -63,5 +65,4 @@ def same_bits(x: torch.Tensor, y: torch.Tensor) -> bool:
     """Shape, dtype and every bit; NaN equals itself."""
     if x.shape != y.shape or x.dtype != y.dtype:
         return False
-    flat = (x.contiguous().reshape(-1), y.contiguous().reshape(-1))
-    return x.numel() == 0 or torch.equal(flat[0].view(torch.uint8), flat[1].view(torch.uint8))
+    return x.numel() == 0 or torch.equal(raw(x), raw(y))

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from tigon_tools.trace.axes import axes_of, resized
 from tigon_tools.trace.operation import TracedOperation
 
 DTYPES = ("float32", "float16", "bfloat16")
@@ -178,12 +179,9 @@ class Plan:
         return (1,) * (rank - 2) + (rows, columns)
 
 
-def argument_shape(own: Shape, traced_space: Shape, space: Shape) -> Shape:
+def argument_shape(own: Shape, dtype: str, traced_space: Shape, space: Shape) -> Shape:
     """An argument's shape in another iteration space: what broadcast still does."""
-    shape = []
-    for position in range(-len(own), 0):
-        shape.append(space[position] if own[position] == traced_space[position] else own[position])
-    return tuple(shape)
+    return resized(own, axes_of(own, traced_space, dtype), space)
 
 
 def scalar_values(operation: TracedOperation, traced: Mapping[str, object], settings: str) -> dict[str, float | int]:

@@ -137,7 +137,7 @@ class Expectations:
                 values[argument.name] = scalars.get(argument.name, traced[argument.name])
                 continue
             assert argument.shape is not None
-            shape = argument_shape(argument.shape, self.operation.iteration_space, case.space)
+            shape = argument_shape(argument.shape, argument.dtype, self.operation.iteration_space, case.space)
             values[argument.name] = argument_values(argument, shape, case, position, branches)
             position += 1
         return values

@@ -21,7 +21,7 @@ class GenerateResult:
     """The text of `src/liger_kernel/ops/<operation_name>.py`, not yet formatted.
 
     exports: names that `liger_kernel.ops` re-exports (the Function class, forward, backward).
-    signature: of `Function.forward` without `ctx`, as source ("a, b, gate_multiplier: float = 1.0").
+    signature: of the functional, with the reference's own names ("a, b, gate_multiplier: float = 1.0").
     call_arguments: the same, as passed on ("a, b, gate_multiplier").
     complete: False where kernel bodies are left to the assistant (tier 3); then `unwritten` says what.
     """

@@ -22,10 +22,6 @@ class InputSpec:
     requires_grad: bool = True
     value: Scalar = None
 
-    @property
-    def is_scalar(self) -> bool:
-        return self.shape is None
-
 
 @dataclass(frozen=True)
 class Reference:
