@@ -134,7 +134,7 @@ def test_an_input_smaller_than_a_weight_without_gradient_is_refused(weight: tupl
 HALF, SINGLE, OTHER = torch.bfloat16, torch.float32, torch.float16
 
 
-@pytest.mark.parametrize("dtypes", [(HALF, SINGLE, OTHER), (OTHER, HALF, SINGLE), (SINGLE, HALF, HALF)])
+@pytest.mark.parametrize("dtypes", [(HALF, SINGLE, OTHER), (OTHER, HALF, SINGLE), (HALF, HALF, SINGLE)])
 @pytest.mark.parametrize("returned", ["x * y + z, x - z", "torch.where(x > 0, y, z) * z", "x / y, torch.hypot(x, z)"])
 def test_mixed_dtypes_are_promoted_as_in_eager(returned: str, dtypes: tuple[torch.dtype, ...], tmp_path: Path) -> None:
     """Values to what 16 bits hold: eager rounds in between, the kernel does not."""
@@ -245,5 +245,5 @@ def test_outputs_of_another_shape_are_refused(returned: str) -> None:
 @pytest.mark.slow
 def test_a_long_reference_is_generated(tmp_path: Path) -> None:
     """As long as tracing lets it be, near enough; nothing follows its operations by recursion."""
-    code = "def f(x, y):\n    for _ in range(600):\n        x = 0.5 * x + y\n    return x"
+    code = "def f(x, y):\n    for _ in range(450):\n        x = 0.5 * x + y\n    return x"
     check(code, op(code, tmp_path), torch.randn(4, 8), torch.randn(4, 8))

@@ -144,3 +144,10 @@ def test_sizes_in_the_graph_become_sizes_of_the_call(tmp_path: Path) -> None:
         want = torch.nn.functional.mse_loss(x, y)
         torch.testing.assert_close(loss, want)
         torch.testing.assert_close(x.grad, torch.autograd.grad(want, x)[0])
+
+
+def test_what_divides_by_the_first_dimension_takes_no_other_rank(tmp_path: Path) -> None:
+    """ "batchmean" divides by the size of the first dimension, which is the number of rows where there are two."""
+    apply = import_source(source_of("kl_div"), tmp_path, "kl_div").LigerTestFunction.apply
+    with pytest.raises(ValueError, match="2 dimensions are expected"):
+        apply(torch.randn(2, 3, 4), torch.rand(2, 3, 4))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from tigon.workspace import parameters
 from tigon.workspace.reference_text import ReferenceText, reference_text
 from tigon_tools.schema.reference import Facts, InputFact, Reference
 
@@ -39,15 +40,19 @@ SHAPES_OF_RANK_3 = (
 
 def render_module(names: KernelNames, facts: Facts) -> str:
     """`src/liger_kernel/transformers/<operation>.py`; scalars are set once, tensors are passed."""
-    arguments = [f"self.{_attribute(a.name)}" if a.kind == "scalar" else a.name for a in _passed(facts)]
+    own = parameters.owned(facts)
+    kept = ("scalar", "parameter")
+    arguments = [f"self.{_attribute(a.name)}" if a.kind in kept else a.name for a in _passed(facts)]
     return _render(
         "module.py.j2",
+        parameters=[{"attribute": _attribute(p.name), "value": parameters.created(p, facts)} for p in own],
+        sized=parameters.is_sized(facts),
         function_class=names.function_class,
         module_class=names.module_class,
         summary=f"{names.operation_name}, {facts.tier_description}:",
         formulas=_formulas_of_outputs(facts),
         scalars=[_scalar(a) for a in _scalars(facts)],
-        tensors=[a.name for a in _tensors(facts)],
+        tensors=[a.name for a in _tensors(facts) if a.kind != "parameter"],
         apply_arguments=arguments,
     )
 
@@ -57,7 +62,8 @@ def render_unit_test(names: KernelNames, facts: Facts, reference: Reference) -> 
     tensors, scalars = _tensors(facts), _scalars(facts)
     same_shape = all(not a.broadcast and a.dtype == "input" for a in tensors)
     rank = len(facts.iteration_space)
-    shapes = SHAPES_OF_RANK_2 + SHAPES_OF_RANK_3[:1] if same_shape else _shapes_of_rank(rank)
+    any_rank = same_shape and facts.tier == 1  # a loss may divide by the size of its first dimension
+    shapes = SHAPES_OF_RANK_2 + SHAPES_OF_RANK_3[:1] if any_rank else _shapes_of_rank(rank)
     return _render(
         "unit_test.py.j2",
         **_names(names),
@@ -72,17 +78,19 @@ def render_unit_test(names: KernelNames, facts: Facts, reference: Reference) -> 
         shapes=[{"value": repr(shape), "reason": reason} for shape, reason in shapes],
         scalars=scalars,
         settings=[repr(setting) for setting in _settings(scalars)],
+        owns_parameters=bool(parameters.owned(facts)),
+        module_call=_module_call(names, facts),
         reference_call=_reference_call(facts, reference, "expected_inputs"),
         reference_call_views=_reference_call(facts, reference, "map(view, expected_inputs)"),
         positional_call=_positional_call(facts),
         positional_call_views=_positional_call(facts)("map(view, actual_inputs)"),
-        strided=same_shape,
+        strided=same_shape and (any_rank or rank == 2),
     )
 
 
 def render_benchmark(names: KernelNames, facts: Facts, reference: Reference) -> str:
     """`benchmark/scripts/benchmark_<operation>.py`, with Liger's own benchmark utilities."""
-    tensors, scalars = _tensors(facts), _scalars(facts)
+    tensors, scalars = [a for a in _tensors(facts) if a.kind != "parameter"], _scalars(facts)
     simple = len(tensors) == 1 and len(facts.outputs) == 1
     variables = {a.name: _variable(a.name, names, reference) for a in tensors}
     arguments = ", ".join(variables.values())
@@ -103,7 +111,10 @@ def render_benchmark(names: KernelNames, facts: Facts, reference: Reference) -> 
         outputs=facts.outputs,
         unpacked_outputs=", ".join(_result(o.name) if o.differentiable else "_" for o in facts.outputs),
         summed_outputs=" + ".join(_result(o.name) for o in facts.outputs if o.differentiable),
-        setting_keywords=", ".join(f"{a.name}={_default(a)!r}" for a in scalars if a.required),
+        setting_keywords=", ".join(
+            ["hidden_size"] * parameters.is_sized(facts) + [f"{a.name}={_default(a)!r}" for a in scalars if a.required]
+        ),
+        module_dtype=", dtype" if parameters.owned(facts) else "",
         reference_layer=_reference_layer(facts, reference, settings, variables),
         tensor_arguments=arguments,
         setup_result=f"{arguments}, layer",
@@ -234,10 +245,16 @@ def _creation(argument: InputFact, facts: Facts, shape: str, dtype: str, with_gr
     if argument.dtype == "bool":
         return f"torch.rand({size}, device=device) > 0.5"
     if argument.dtype.startswith(("int", "uint")):
-        return f"torch.randint(0, 4, {size}, device=device, dtype=torch.{argument.dtype})"
+        end = f"{shape}[-1]" if _is_label(argument, facts) else "4"
+        return f"torch.randint(0, {end}, {size}, device=device, dtype=torch.{argument.dtype})"
     own = dtype if argument.dtype == "input" else f"torch.{argument.dtype}"
     grad = ", requires_grad=True" if with_grad else ""
     return f"torch.randn({size}, device=device, dtype={own}{grad})"
+
+
+def _is_label(argument: InputFact, facts: Facts) -> bool:
+    """One integer a row: it may say which column is meant, so it is one."""
+    return argument.axes is not None and argument.axes == tuple(range(len(facts.iteration_space) - 1))
 
 
 def _is_floating(dtype: str) -> bool:
@@ -249,9 +266,11 @@ def _shape_expression(argument: InputFact, facts: Facts, shape: str) -> str:
     """The argument's shape in terms of the iteration space's."""
     if not argument.broadcast or argument.shape is None:
         return shape
-    sizes = []
-    for position in range(-len(argument.shape), 0):
-        sizes.append(f"{shape}[{position}]" if argument.shape[position] == facts.iteration_space[position] else "1")
+    axes = argument.axes or (None,) * len(argument.shape)
+    sizes = [
+        str(size) if axis is None else f"{shape}[{axis - len(facts.iteration_space)}]"
+        for size, axis in zip(argument.shape, axes, strict=True)
+    ]
     return f"({', '.join(sizes)},)" if sizes else "()"
 
 
@@ -294,7 +313,8 @@ def _reference_call(facts: Facts, reference: Reference, inputs: str) -> str:
     """The reference with the same settings; a module's are its constructor's."""
     has_scalars = bool(_scalars(facts))
     if facts.is_module:
-        return f"{_instance(reference, '**settings' if has_scalars else '')}(*{inputs})"
+        module = _instance(reference, "**settings" if has_scalars else "")
+        return parameters.called_with(module, inputs, [str(a.attribute) for a in parameters.owned(facts)], facts)
     tensors = _tensors(facts)
     signature = [a.name for a in facts.inputs]
     in_order = signature[: len(tensors)] == [a.name for a in tensors]
@@ -305,6 +325,15 @@ def _reference_call(facts: Facts, reference: Reference, inputs: str) -> str:
     return f"{reference.entry}(**dict(zip({names}, {inputs})){settings})"
 
 
+def _module_call(names: KernelNames, facts: Facts) -> str:
+    """Liger's module with the same settings and the test's parameters."""
+    arguments = ["shape[-1]"] if parameters.is_sized(facts) else []
+    arguments += ["**settings"] if _scalars(facts) else []
+    module = f"{names.module_class}({', '.join(arguments)}).to(device)"
+    own = [_attribute(a.name) for a in parameters.owned(facts)]
+    return parameters.called_with(module, "actual_inputs", own, facts)
+
+
 def _instance(reference: Reference, settings: str) -> str:
     return f"{reference.entry}({settings}).to(device)"
 
@@ -312,7 +341,11 @@ def _instance(reference: Reference, settings: str) -> str:
 def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any], variables: Mapping[str, str]) -> str:
     keywords = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     if facts.is_module:
-        return _instance(reference, keywords)
+        module = _instance(reference, keywords)
+        weights = {
+            str(a.attribute): _creation(a, facts, "shape", "dtype", a.requires_grad) for a in parameters.owned(facts)
+        }
+        return parameters.bound(module, weights, list(variables.values())) if weights else module
     if not any(a.required for a in _scalars(facts)):
         return reference.entry
     arguments = ", ".join(variables.values())

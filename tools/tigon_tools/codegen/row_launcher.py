@@ -154,6 +154,11 @@ class _Launch:
                 f"shape, {unpacked} = _as_rows({', '.join(self._cells)})",
                 f"n_rows, n_cols = {self._first}.shape",
             ]
+        if kernel.rank is not None:
+            lines += [
+                f"if len(shape) != {kernel.rank}:  # what divides by the first dimension divides by rows here",
+                f'    raise ValueError(f"{kernel.rank} dimensions are expected, not {{tuple(shape)}}")',
+            ]
         for tensor in kernel.named(Extent.COLUMNS):
             lines += [
                 f"if {tensor.name}.numel() != n_cols:",

@@ -36,9 +36,11 @@ class RowLowering(Lowering):
 
     space: the iteration space as traced; its last dimension is the row.
     dimensions: of each node, filled as it is lowered; those of placeholders are given.
+    counts_rows: a number in the graph is the number of rows, which may be the size of the first dimension alone.
     """
 
     space: tuple[int, ...] = ()
+    counts_rows: bool = False
     dimensions: dict[fx.Node, tuple[Dimension, ...]] = field(default_factory=dict)
     _parts: dict[fx.Node, tuple[Traced, ...]] = field(default_factory=dict)
 
@@ -110,6 +112,7 @@ class RowLowering(Lowering):
             return super()._operand(node, place, item, known)
         if size == UNKNOWN:
             raise Unsupported(f"{node.target} has a number that depends on the shape in a way that is not known.")
+        self.counts_rows |= size.name in ("n_rows", "1 / n_rows")
         return self.arithmetic.multiply(self.arithmetic.constant(size.factor), self.size(size.name))
 
     def size(self, name: str) -> Value:

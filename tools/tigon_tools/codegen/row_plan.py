@@ -18,6 +18,7 @@ class RowKernelPlan(KernelPlan):
     results: what the launcher returns, in order.
     formulas: results that the launcher computes itself, from `sums` and from what it was given.
     sums: a sum over rows, and the name of the output it is the sum of.
+    rank: how many dimensions an input has to have; None for any.
     shapes: of results that are not cells, as Python writes them in the launcher; "" where they are as stored.
     """
 
@@ -26,6 +27,7 @@ class RowKernelPlan(KernelPlan):
     formulas: tuple[tuple[Tensor, Value], ...] = ()
     sums: Mapping[Value, str] = field(default_factory=dict)
     shapes: Mapping[str, str] = field(default_factory=dict)
+    rank: int | None = None
 
     def extent(self, name: str) -> Extent:
         """Of an input or output of the kernel."""

@@ -10,7 +10,7 @@ from torch import fx
 from tigon_tools.codegen.kernel import loads_of
 from tigon_tools.codegen.lowering import Lowering, Traced
 from tigon_tools.codegen.plan import Gradient, Narrow, Tensor
-from tigon_tools.codegen.planning import Planner
+from tigon_tools.codegen.planning import Planned, Planner
 from tigon_tools.codegen.row_lowering import RowLowering
 from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.unsupported import Unsupported
@@ -23,6 +23,15 @@ class RowPlanner(Planner):
     """Kernels read whole rows; sums over rows are made in two steps, by the programs and by the launcher."""
 
     _lowering: RowLowering
+
+    def plan(self) -> Planned:
+        planned = super().plan()
+        if not self._lowering.counts_rows:
+            return planned
+        rank = len(self._op.iteration_space)
+        kernels = (planned.ops.forward, planned.ops.backward)
+        forward, backward = (replace(kernel, rank=rank) for kernel in kernels)  # type: ignore[call-arg]
+        return replace(planned, ops=replace(planned.ops, forward=forward, backward=backward))
 
     def _new_lowering(self, local_names: Mapping[str, str]) -> Lowering:
         return RowLowering(self._op.input_dtype, local_names, space=self._op.iteration_space)

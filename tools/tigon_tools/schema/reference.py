@@ -79,6 +79,10 @@ class InputFact:
     dtype: "input" where it follows the caller's dtype, else the torch name.
     broadcast: smaller than the iteration space.
     required: a scalar without a default in the reference's signature.
+    axes: for each dimension its position in the iteration space, None for one of size one; None where
+        it has no place in it.
+    attribute: of a parameter or buffer, its name in the module ("norm.weight").
+    initial: what a parameter holds when the module is made, where that is one number everywhere.
     """
 
     name: str
@@ -91,6 +95,9 @@ class InputFact:
     default: Scalar = None
     required: bool = True
     annotation: str | None = None
+    axes: tuple[int | None, ...] | None = None
+    attribute: str | None = None
+    initial: float | None = None
 
 
 @dataclass(frozen=True)

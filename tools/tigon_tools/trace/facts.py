@@ -11,6 +11,7 @@ from torch import fx
 
 from tigon_tools.schema.reference import Facts, InputFact, OutputFact
 from tigon_tools.trace import tier as tiers
+from tigon_tools.trace.axes import axes_of
 from tigon_tools.trace.closest import closest
 from tigon_tools.trace.formulas import forward_formulas, gradient_formulas
 from tigon_tools.trace.operation import Argument, TracedOperation
@@ -39,7 +40,7 @@ def facts_of(operation: TracedOperation, loaded: LoadedReference) -> Facts:
             len(operation.outputs),
             sum(a.kind == "parameter" or tiers.broadcast(operation, a.shape) for a in tensors),
         ),
-        inputs=tuple(_input(a, operation) for a in operation.arguments),
+        inputs=tuple(_input(a, operation, loaded) for a in operation.arguments),
         outputs=tuple(OutputFact(o.name, o.symbol, o.shape, o.dtype, o.differentiable) for o in operation.outputs),
         iteration_space=operation.iteration_space,
         saved_tensors=tuple(s.symbol for s in operation.saved if s.kind != "scalar"),
@@ -71,7 +72,8 @@ def _unsupported(operation: TracedOperation) -> str | None:
     return unsupported(operation)
 
 
-def _input(argument: Argument, operation: TracedOperation) -> InputFact:
+def _input(argument: Argument, operation: TracedOperation, loaded: LoadedReference) -> InputFact:
+    attribute, initial = loaded.state_of(argument.name)
     return InputFact(
         argument.name,
         argument.symbol,
@@ -83,6 +85,9 @@ def _input(argument: Argument, operation: TracedOperation) -> InputFact:
         argument.default,
         argument.required,
         argument.annotation,
+        None if argument.shape is None else axes_of(argument.shape, operation.iteration_space, argument.dtype),
+        attribute,
+        initial,
     )
 
 

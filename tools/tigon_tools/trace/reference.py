@@ -76,6 +76,15 @@ class LoadedReference:
     notes: tuple[str, ...] = ()
     _parameters: dict[str, str] = field(default_factory=dict)
 
+    def state_of(self, argument: str) -> tuple[str | None, float | None]:
+        """A parameter's or buffer's name in the module, and its value where that is one number everywhere."""
+        name = self._parameters.get(argument)
+        if name is None or self.module is None:
+            return None, None
+        value = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}[name].detach()
+        same = value.numel() > 0 and bool((value == value.reshape(-1)[0]).all())
+        return name, float(value.reshape(-1)[0]) if same else None
+
     def call(self, values: Mapping[str, Any]) -> tuple[Any, ...]:
         """Run the reference.
 
