@@ -130,6 +130,10 @@ def _wrote(written: list[tuple[PlannedFile, Action]]) -> bool:
 
 
 def _next(task: Task, written: list[tuple[PlannedFile, Action]]) -> str:
+    left = [f.path for f, _ in written if not f.complete and task.state == "verifying"]
+    step = task.next
+    if left:
+        step = f"assistant: write the kernels that {', '.join(left)} leaves to you, then call run_verify for {task.task_id}."
     kept = [f.path for f, action in written if action == "kept"]
     note = f" Kept as they were, since somebody else wrote or edited them: {', '.join(kept)}." if kept else ""
-    return f"{task.next}{note}"
+    return f"{step}{note}"

@@ -164,7 +164,7 @@ def _generates(profile: KernelProfile, given: Evidence) -> Iterator[str]:
     """A human is not asked about what could not be written afterwards."""
     if given.refused is not None:
         yield f"no kernel can be scaffolded for this reference: {given.refused}"
-    elif not given.facts.generates:
+    elif not given.facts.generates and given.facts.tier < 3:  # of tier 3 the kernels are the assistant's to write
         yield f"no kernel can be scaffolded for this reference: {given.facts.generates_not_because}"
 
 

@@ -67,7 +67,10 @@ async def classify(
     """Trace a reference that belongs to no task yet."""
     reference = await resolve(workspace, jobs, source, entry, inputs, progress)
     facts = await trace(jobs, reference, progress)
-    generated = "is generated whole" if facts.generates else f"is not generated: {facts.generates_not_because}"
+    generated = "is generated whole"
+    if not facts.generates:
+        left = "is left to you, in a file that is complete but for it" if facts.tier == 3 else "is not generated"
+        generated = f"{left}: {facts.generates_not_because}"
     return TierAnswer(
         state="ready",
         next=f"assistant: emit_profile with operation_name and this reference. The kernel {generated}",

@@ -15,8 +15,9 @@ from tigon.workflow.integrity import files_hash, own_digests
 from tigon.workflow.refusal import Refusal
 from tigon.workflow.store import TaskStore
 from tigon.workflow.tasks import Task
+from tigon.workflow.unwritten import unwritten
 from tigon.workflow.verify import CALL_BUDGET_SECONDS, VerifyRun, all_passed, chosen_gates
-from tigon.workspace.layout import Workspace
+from tigon.workspace.layout import KernelPaths, Workspace
 from tigon_tools.schema.gates import MachineRequest, MachineResult
 
 Progress = Callable[[str, float], None]
@@ -166,9 +167,25 @@ class Verifier:
                 f"wait until task_status shows its result, then call run_verify for {task_id} if that is still wanted.",
             ) from None
 
+    def _check_written(self, task: Task) -> None:
+        """There is nothing to verify, and no attempt to lose, before the kernels are there.
+
+        Raises:
+            Refusal: with what each unwritten function has to compute.
+        """
+        path = KernelPaths.of(task.operation_name).ops
+        left = unwritten(self._workspace.read(path)) if self._workspace.exists(path) else {}
+        if left:
+            sentences = " ".join(left.values())
+            step = (
+                f"assistant: write {', '.join(left)} in {path}, then call run_verify again; this call does not count."
+            )
+            raise Refusal("written", f"{len(left)} functions of {path} are not written. {sentences}", step)
+
     def _run(self, task_id: str, device: str, gates: tuple[Gate, ...]) -> VerifyRun:
         task = self._store.task(task_id)
         _check_may_verify(task)
+        self._check_written(task)
         context = Context(
             workspace=self._workspace,
             jobs=self._jobs,

@@ -13,9 +13,12 @@ from tigon_tools.codegen.planning import needs_rows, plan_file
 from tigon_tools.codegen.row_launcher import TILE_SIZE
 from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.unsupported import Unsupported
+from tigon_tools.codegen.unwritten_file import unwritten_file
 from tigon_tools.jobs import Progress
 from tigon_tools.schema.errors import JobError
 from tigon_tools.schema.generate import GenerateRequest, GenerateResult
+from tigon_tools.schema.reference import Facts
+from tigon_tools.trace.operation import TracedOperation
 from tigon_tools.trace.reference import ArgumentSpec, load
 from tigon_tools.trace.sizes import mark_sizes
 from tigon_tools.trace.trace_job import trace_reference
@@ -41,12 +44,16 @@ def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateR
     try:
         loaded = load(request.reference)
         _refuse_float64(loaded.arguments)
+        if facts.generates_not_because is not None:
+            raise Unsupported(facts.generates_not_because)
         if needs_rows(operation) and not mark_sizes(loaded, operation):
             raise Unsupported("the reference takes no other sizes than its example's, so that sizes in it are unknown.")
         names = local_names(loaded, operation)
         planned = plan_file(operation, request.operation_name, request.function_class_name, names)
         text = ops_source(planned)
     except Unsupported as reason:
+        if facts.tier == 3:
+            return _left_to_write(operation, facts, request)
         closest = ", ".join(facts.closest_kernels) or "swiglu"
         raise JobError(
             "unsupported",
@@ -56,11 +63,7 @@ def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateR
     plan = planned.ops
     return GenerateResult(
         ops_source=text,
-        exports=(
-            request.function_class_name,
-            f"{request.operation_name}_backward",
-            f"{request.operation_name}_forward",
-        ),
+        exports=_exports(request),
         signature=", ".join(argument.public_declaration for argument in plan.arguments),
         call_arguments=", ".join(argument.public_name for argument in plan.arguments),
         grid_dimensions=GRID_DIMENSIONS,
@@ -68,6 +71,31 @@ def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateR
         block_size_source=ROW_BLOCK_SIZE_SOURCE if isinstance(plan.forward, RowKernelPlan) else BLOCK_SIZE_SOURCE,
         facts=facts,
     )
+
+
+def _left_to_write(operation: TracedOperation, facts: Facts, request: GenerateRequest) -> GenerateResult:
+    """Everything but the kernels."""
+    try:
+        file = unwritten_file(operation, facts, request.operation_name, request.function_class_name)
+    except Unsupported as reason:
+        raise JobError("unsupported", str(reason), "Change the reference.") from None
+    return GenerateResult(
+        ops_source=file.source,
+        exports=_exports(request),
+        signature=", ".join(argument.public_declaration for argument in file.arguments),
+        call_arguments=", ".join(argument.public_name for argument in file.arguments),
+        grid_dimensions="written by hand",
+        grid_description="left to whoever writes the kernels",
+        block_size_source="left to whoever writes the kernels",
+        facts=facts,
+        complete=False,
+        unwritten=file.unwritten,
+    )
+
+
+def _exports(request: GenerateRequest) -> tuple[str, ...]:
+    name = request.operation_name
+    return (request.function_class_name, f"{name}_backward", f"{name}_forward")
 
 
 def _refuse_float64(arguments: Sequence[ArgumentSpec]) -> None:

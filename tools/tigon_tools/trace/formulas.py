@@ -6,6 +6,7 @@ exactly is a known function (`x * sigmoid(x)`) is shown by its name; this is dis
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -116,6 +117,8 @@ class _Writer:
                 return self.term(args[0])
             dtype = "dtype" if args[1] == self._input_dtype else str(args[1])[6:]
             return f"{self._operand(args[0], _ATOM)}.to({dtype})", _ATOM
+        if node.target is operator.getitem:
+            return f"{self._operand(args[0], _ATOM)}[{args[1]}]", _ATOM
         known = self._known_function(node, op, args)
         if known is not None:
             return known
