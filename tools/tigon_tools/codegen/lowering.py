@@ -158,7 +158,7 @@ class Lowering:
             value = self.arithmetic.convert(value, kind)
         elif value.kind is not kind:
             value = self.arithmetic.convert(value, kind, frozenset({str(example.dtype)[6:]}))
-        self._note_name(node, value)
+        self.note_name(node, value)
         types = self._types(example, inputs, value)
         sources = {n.meta["val"].dtype for n in node.all_input_nodes if known[n].origins}
         if value.uniform and sources and example.dtype not in sources:
@@ -202,7 +202,7 @@ class Lowering:
             raise Unsupported("the reference casts to float64, and generated kernels compute in float32.")
         types = self._cast_types(node, source)
         value = value if value.uniform else self.arithmetic.round(value, types)
-        self._note_name(node, value)
+        self.note_name(node, value)
         return Traced(value, types, source.origins)
 
     def _cast_types(self, node: fx.Node, source: Traced) -> FloatTypes:
@@ -239,7 +239,8 @@ class Lowering:
                 raise Unsupported(f"`{name}` is used in two different shapes ({node.name}).")
         return traced
 
-    def _note_name(self, node: fx.Node, value: Value) -> None:
+    def note_name(self, node: fx.Node, value: Value) -> None:
+        """What the reference calls the node, for its value."""
         if node.name in self.names and not value.is_leaf:
             self.hints.setdefault(value, self.names[node.name])
 

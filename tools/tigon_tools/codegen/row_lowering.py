@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import fx
 
 from tigon_tools.codegen.lowering import Lowering, Traced, kind_of
+from tigon_tools.codegen.row_ops import SPECIAL, reduced_dims
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import Extent, FloatTypes, Kind, Value
 from tigon_tools.trace.axes import axes_of
@@ -42,10 +42,10 @@ class RowLowering(Lowering):
     space: tuple[int, ...] = ()
     counts_rows: bool = False
     dimensions: dict[fx.Node, tuple[Dimension, ...]] = field(default_factory=dict)
-    _parts: dict[fx.Node, tuple[Traced, ...]] = field(default_factory=dict)
+    parts: dict[fx.Node, tuple[Traced, ...]] = field(default_factory=dict)
 
     @property
-    def _last(self) -> int:
+    def last(self) -> int:
         return len(self.space) - 1
 
     def bind_argument(self, name: str, placeholder: fx.Node, types: FloatTypes | None = None) -> Traced:
@@ -75,10 +75,10 @@ class RowLowering(Lowering):
 
     def _extent(self, name: str, dimensions: tuple[Dimension, ...]) -> Extent:
         axes = {axis for dimension in dimensions for axis in dimension}
-        rows = axes - {self._last}
-        if rows and rows != set(range(self._last)):
+        rows = axes - {self.last}
+        if rows and rows != set(range(self.last)):
             raise Unsupported(f"`{name}` broadcasts over some of the leading dimensions, not over all of them.")
-        return (Extent.ROWS if rows else Extent.ONE) | (Extent.COLUMNS if self._last in axes else Extent.ONE)
+        return (Extent.ROWS if rows else Extent.ONE) | (Extent.COLUMNS if self.last in axes else Extent.ONE)
 
     def _lower(self, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
         packet = str(node.target).rsplit(".", 1)[0]
@@ -86,12 +86,12 @@ class RowLowering(Lowering):
             source, index = node.args
             assert isinstance(source, fx.Node) and isinstance(index, int)
             self.dimensions[node] = self._part_dimensions(source, index)
-            return self._parts[source][index]
+            return self.parts[source][index]
         if packet in _VIEWS:
             source = node.all_input_nodes[0]
             self.dimensions[node] = self._viewed(node, source)
             return known[source]
-        special = _SPECIAL.get(packet)
+        special = SPECIAL.get(packet)
         if special is not None:
             return special(self, node, known)
         if packet in _SUMS or packet in _EXTREMES:
@@ -131,7 +131,7 @@ class RowLowering(Lowering):
             "1 / (n_rows * n_cols)": lambda: m.divide(m.divide(one, rows), columns),
         }[name]()
 
-    def _dims_of(self, node: fx.Node) -> tuple[Dimension, ...]:
+    def dims_of(self, node: fx.Node) -> tuple[Dimension, ...]:
         """Of an input; a constant's by its shape."""
         if node in self.dimensions:
             return self.dimensions[node]
@@ -142,7 +142,7 @@ class RowLowering(Lowering):
         shape = node.meta["val"].shape
         result: list[Dimension] = [()] * len(shape)
         for source in node.all_input_nodes:
-            dims = self._dims_of(source)
+            dims = self.dims_of(source)
             for position, dimension in enumerate(dims):
                 place = position + len(shape) - len(dims)
                 if dimension and result[place] and result[place] != dimension:
@@ -154,39 +154,39 @@ class RowLowering(Lowering):
 
     def _viewed(self, node: fx.Node, source: fx.Node) -> tuple[Dimension, ...]:
         before, after = tuple(source.meta["val"].shape), tuple(node.meta["val"].shape)
-        dims = self._dims_of(source)
+        dims = self.dims_of(source)
         if "expand" in str(node.target):
             offset = len(after) - len(before)
             return (((),) * offset) + dims
         return regrouped(before, dims, after, self.space, str(node.target))
 
     def _part_dimensions(self, source: fx.Node, index: int) -> tuple[Dimension, ...]:
-        whole = self._dims_of(source.all_input_nodes[0])
+        whole = self.dims_of(source.all_input_nodes[0])
         return whole if index == 0 else (*whole[:-1], ())
 
     def _reduction(self, node: fx.Node, packet: str, known: Mapping[fx.Node, Traced]) -> Traced:
         source = node.all_input_nodes[0]
         traced = known[source]
-        dims = _reduced_dims(node, len(self._dims_of(source)))
+        dims = reduced_dims(node, len(self.dims_of(source)))
         keep = bool(node.args[2]) if len(node.args) > 2 else bool(node.kwargs.get("keepdim", False))
-        axes = self._axes(node, source, dims)
+        axes = self.reduced_axes(node, source, dims)
         if packet in _EXTREMES:
             value = self.extreme(_EXTREMES[packet], traced.value, axes)
         else:
             value = self.sum(traced.value, axes)
             if packet == "aten.mean":
-                value = self._over_sizes(value, axes)
-        return self._reduced(node, source, value, self._reduced_types(node, traced), dims, keep)
+                value = self.over_sizes(value, axes)
+        return self.as_reduced(node, source, value, self._reduced_types(node, traced), dims, keep)
 
-    def _reduced(
+    def as_reduced(
         self, node: fx.Node, source: fx.Node, value: Value, types: FloatTypes, dims: Sequence[int], keep: bool
     ) -> Traced:
-        before = self._dims_of(source)
+        before = self.dims_of(source)
         if keep:
             self.dimensions[node] = tuple(() if i in dims else d for i, d in enumerate(before))
         else:
             self.dimensions[node] = tuple(d for i, d in enumerate(before) if i not in dims)
-        self._note_name(node, value)
+        self.note_name(node, value)
         return Traced(value, types, frozenset())
 
     def _reduced_types(self, node: fx.Node, traced: Traced) -> FloatTypes:
@@ -195,12 +195,12 @@ class RowLowering(Lowering):
             return frozenset()
         return traced.types or frozenset({str(node.meta["val"].dtype)[6:]})
 
-    def _axes(self, node: fx.Node, source: fx.Node, dims: Sequence[int]) -> frozenset[int]:
+    def reduced_axes(self, node: fx.Node, source: fx.Node, dims: Sequence[int]) -> frozenset[int]:
         """Axes of the iteration space that go; all rows or none.
 
         A dimension that is longer than one and yet has no axis is a number's that was expanded.
         """
-        shape, dimensions = source.meta["val"].shape, self._dims_of(source)
+        shape, dimensions = source.meta["val"].shape, self.dims_of(source)
         filled = axes_of(shape, self.space) or (None,) * len(shape)
         axes: set[int] = set()
         for dim in dims:
@@ -208,8 +208,8 @@ class RowLowering(Lowering):
             expanded = filled[dim]
             if not dimensions[dim] and shape[dim] > 1 and expanded is not None:
                 axes.add(expanded)
-        rows = axes - {self._last}
-        if rows and rows != set(range(self._last)):
+        rows = axes - {self.last}
+        if rows and rows != set(range(self.last)):
             raise Unsupported(f"{node.target} reduces some of the leading dimensions, not all of them.")
         return frozenset(axes)
 
@@ -217,27 +217,27 @@ class RowLowering(Lowering):
         """Over the axes; what is the same along one is multiplied by its size."""
         m = self.arithmetic
         value = m.convert(value, Kind.FLOAT)
-        if self._last in axes:
+        if self.last in axes:
             has_columns = bool(value.extent & Extent.COLUMNS)
             value = m.call("row_sum", value) if has_columns else m.multiply(m.values.size("n_cols"), value)
-        if axes - {self._last}:
+        if axes - {self.last}:
             has_rows = bool(value.extent & Extent.ROWS)
             value = m.call("column_sum", value) if has_rows else m.multiply(m.values.size("n_rows"), value)
         return value
 
     def extreme(self, operation: str, value: Value, axes: frozenset[int]) -> Value:
         """The largest or smallest of a row."""
-        if axes - {self._last}:
+        if axes - {self.last}:
             raise Unsupported(f"a {operation.removeprefix('row_')}imum over rows, which one program does not see.")
         if not value.extent & Extent.COLUMNS:
             return value
         return self.arithmetic.call(operation, self.arithmetic.convert(value, Kind.FLOAT))
 
-    def _over_sizes(self, value: Value, axes: frozenset[int]) -> Value:
+    def over_sizes(self, value: Value, axes: frozenset[int]) -> Value:
         m = self.arithmetic
-        if self._last in axes:
+        if self.last in axes:
             value = m.divide(value, m.values.size("n_cols"))
-        if axes - {self._last}:
+        if axes - {self.last}:
             value = m.divide(value, m.values.size("n_rows"))
         return value
 
@@ -270,160 +270,3 @@ def regrouped(
     if any(space[axis] > 1 for axis in axes[position:]):
         raise Unsupported(f"{target} from shape {before} to {after} changes how elements are numbered.")
     return tuple(result)
-
-
-def _reduced_dims(node: fx.Node, rank: int) -> tuple[int, ...]:
-    """None or an empty list stand for all."""
-    given = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-    if given is None or isinstance(given, torch.dtype) or (isinstance(given, (list, tuple)) and not given):
-        return tuple(range(rank))
-    return _positive(given, rank)
-
-
-def _positive(dims: Any, rank: int) -> tuple[int, ...]:
-    """One dimension or several, counted from the first."""
-    return tuple(int(d) % rank for d in (dims if isinstance(dims, (list, tuple)) else [dims]))
-
-
-def _softmax(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    m, source = self.arithmetic, node.all_input_nodes[0]
-    shifted, exponential, total = _exponentials(self, node, known)
-    is_log = "log" in str(node.target)
-    value = m.subtract(shifted, m.call("tl.log", total)) if is_log else m.divide(exponential, total)
-    self.dimensions[node] = self._dims_of(source)
-    self._note_name(node, value)
-    types = frozenset({"float32"}) if node.args[2] else known[source].types
-    return Traced(value, types, known[source].origins)
-
-
-def _exponentials(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> tuple[Value, Value, Value]:
-    """x less its largest of the row, exp of that, and the sum of those."""
-    m, source = self.arithmetic, node.all_input_nodes[0]
-    axes = self._axes(node, source, _reduced_dims(node, len(self._dims_of(source)))[:1])
-    x = known[source].value
-    shifted = m.subtract(x, self.extreme("row_max", x, axes))
-    exponential = m.call("exp", shifted)
-    return shifted, exponential, self.sum(exponential, axes)
-
-
-def _logsumexp(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    m, source = self.arithmetic, node.all_input_nodes[0]
-    dims = _reduced_dims(node, len(self._dims_of(source)))
-    axes = self._axes(node, source, dims)
-    x = known[source].value
-    _, _, total = _exponentials(self, node, known)
-    value = m.add(self.extreme("row_max", x, axes), m.call("tl.log", total))
-    keep = bool(node.args[2]) if len(node.args) > 2 else False
-    return self._reduced(node, source, value, known[source].types, dims, keep)
-
-
-def _moments(self: RowLowering, x: Value, axes: frozenset[int]) -> tuple[Value, Value]:
-    """Mean and the sum of squared differences from it: two passes, as an expert does it for accuracy."""
-    m = self.arithmetic
-    mean = self._over_sizes(self.sum(x, axes), axes)
-    return mean, self.sum(m.square(m.subtract(x, mean)), axes)
-
-
-def _layer_norm(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    m = self.arithmetic
-    source, normalized, weight, bias, eps = node.args
-    assert isinstance(source, fx.Node)
-    traced = known[source]
-    axes = self._axes(node, source, range(len(self._dims_of(source)) - len(normalized), len(self._dims_of(source))))  # type: ignore[arg-type]
-    mean, squares = _moments(self, traced.value, axes)
-    epsilon = known[eps].value if isinstance(eps, fx.Node) else m.constant(float(eps))  # type: ignore[arg-type]
-    rstd = m.call("tl.rsqrt", m.add(self._over_sizes(squares, axes), epsilon))
-    normal = m.multiply(m.subtract(traced.value, mean), rstd)
-    for parameter, apply in ((weight, m.multiply), (bias, m.add)):
-        if isinstance(parameter, fx.Node):
-            normal = apply(normal, known[parameter].value)
-    self.hints.setdefault(mean, "mean")
-    self.hints.setdefault(rstd, "rstd")
-    statistic = str(node.meta["val"][1].dtype)[6:]
-    types = traced.types if node.meta["val"][1].dtype == self.input_dtype else frozenset({statistic})
-    parts = (Traced(normal, traced.types, traced.origins), Traced(mean, types), Traced(rstd, types))
-    self._parts[node] = parts
-    self.dimensions[node] = self._dims_of(source)
-    return parts[0]
-
-
-def _variance(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    m, source = self.arithmetic, node.all_input_nodes[0]
-    traced = known[source]
-    dims = _reduced_dims(node, len(self._dims_of(source)))
-    axes = self._axes(node, source, dims)
-    if axes != {self._last}:
-        raise Unsupported(f"{node.target} over other dimensions than the last.")
-    correction = node.kwargs.get("correction", 1)
-    mean, squares = _moments(self, traced.value, axes)
-    count = m.subtract(m.values.size("n_cols"), m.constant(correction if correction is not None else 1))  # type: ignore[arg-type]
-    value = m.divide(squares, count)
-    keep = bool(node.kwargs.get("keepdim", False))
-    first = self._reduced(node, source, value, traced.types, dims, keep)
-    self._parts[node] = (first, Traced(mean, traced.types))
-    return first
-
-
-def _vector_norm(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    m, source = self.arithmetic, node.all_input_nodes[0]
-    order = node.args[1] if len(node.args) > 1 else 2
-    if order != 2:
-        raise Unsupported(f"{node.target} of order {order}; kernels are generated for order 2.")
-    rank = len(self._dims_of(source))
-    given = node.args[2] if len(node.args) > 2 else None
-    dims = tuple(range(rank)) if given is None else _positive(given, rank)
-    axes = self._axes(node, source, dims)
-    value = m.call("tl.sqrt", self.sum(m.square(known[source].value), axes))
-    keep = bool(node.args[3]) if len(node.args) > 3 else False
-    return self._reduced(node, source, value, known[source].types, dims, keep)
-
-
-def _gather(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    """`x[row, index[row]]`: the one element of the row whose column is the index."""
-    m = self.arithmetic
-    source, dim, index = node.args[:3]
-    assert isinstance(source, fx.Node) and isinstance(index, fx.Node)
-    _check_picks(node, source, int(dim), index, known)  # type: ignore[arg-type]
-    chosen = m.compare("equal", m.values.column_index(), known[index].value)
-    value = m.call("row_sum", m.where(chosen, known[source].value, m.constant(0.0)))
-    self.dimensions[node] = self._dims_of(index)
-    return Traced(value, known[source].types, known[source].origins)
-
-
-def _scatter(self: RowLowering, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
-    """One element of each row replaced."""
-    m = self.arithmetic
-    base, dim, index, new = node.args[:4]
-    assert isinstance(base, fx.Node) and isinstance(index, fx.Node)
-    _check_picks(node, base, int(dim), index, known)  # type: ignore[arg-type]
-    chosen = m.compare("equal", m.values.column_index(), known[index].value)
-    value = known[new].value if isinstance(new, fx.Node) else m.constant(new)  # type: ignore[arg-type]
-    if "scatter_add" in str(node.target):
-        value = m.add(known[base].value, value)
-    types = known[base].types or frozenset({str(node.meta["val"].dtype)[6:]})
-    axes = axes_of(node.meta["val"].shape, self.space)
-    self.dimensions[node] = self._dims_of(base)
-    if axes is not None and not any(self.dimensions[node]):
-        self.dimensions[node] = tuple(() if axis is None else (axis,) for axis in axes)
-    return Traced(m.where(chosen, value, known[base].value), types, known[base].origins)
-
-
-def _check_picks(node: fx.Node, source: fx.Node, dim: int, index: fx.Node, known: Mapping[fx.Node, Traced]) -> None:
-    rank = len(source.meta["val"].shape)
-    if dim % rank != rank - 1 or known[index].value.extent & Extent.COLUMNS or index.meta["val"].shape[-1] != 1:
-        raise Unsupported(f"{node.target} picks elements in another way than one of each row.")
-
-
-_SPECIAL = {
-    "aten._softmax": _softmax,
-    "aten._log_softmax": _softmax,
-    "aten.logsumexp": _logsumexp,
-    "aten.native_layer_norm": _layer_norm,
-    "aten.var": _variance,
-    "aten.var_mean": _variance,
-    "aten.linalg_vector_norm": _vector_norm,
-    "aten.gather": _gather,
-    "aten.scatter": _scatter,
-    "aten.scatter_add": _scatter,
-}
-"""What is one op in PyTorch and several steps in a kernel."""
