@@ -118,3 +118,19 @@ def test_precision_sensitive_ops_are_named() -> None:
     code, _ = OTHERS["rms_norm"]
     sensitive = trace_reference(reference(code, vector_inputs("x", "w")))[1].precision_sensitive_ops
     assert {"pow", "mean", "rsqrt"} <= set(sensitive)
+
+
+def test_a_loss_keeps_numbers_of_the_row_and_no_second_copy_of_the_logits() -> None:
+    code = "def f(x, label):\n    return F.cross_entropy(x, label)"
+    inputs = (InputSpec("x", (16, 512)), InputSpec("label", (16,), "int64", False))
+    _, facts = trace_reference(reference(code, inputs))
+    assert facts.saved_tensors[:2] == ("x", "label")
+    logits, labels, row = 16 * 512 * 2, 16 * 8, 16 * 4
+    assert facts.saved_bytes <= logits + labels + 2 * row + 4
+    assert "log_softmax(x)" in facts.forward_formulas["Y"]
+
+
+def test_an_output_that_the_backward_needs_is_not_kept_twice() -> None:
+    _, facts = trace_reference(reference(OTHERS["log_softmax"][0], vector_inputs("x")))
+    assert facts.saved_tensors == ("Y",)
+    assert facts.forward_formulas == {"Y": "log_softmax(x)"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from tigon_tools.codegen import row_launcher
 from tigon_tools.codegen.launcher import MAX_BLOCK_SIZE
 from tigon_tools.codegen.local_names import local_names
@@ -12,6 +10,7 @@ from tigon_tools.codegen.plan import OpsPlan
 from tigon_tools.codegen.planning import needs_rows, plan_file
 from tigon_tools.codegen.row_launcher import TILE_SIZE
 from tigon_tools.codegen.row_plan import RowKernelPlan
+from tigon_tools.codegen.support import refuse_float64
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.unwritten_file import unwritten_file
 from tigon_tools.jobs import Progress
@@ -19,7 +18,7 @@ from tigon_tools.schema.errors import JobError
 from tigon_tools.schema.generate import GenerateRequest, GenerateResult
 from tigon_tools.schema.reference import Facts
 from tigon_tools.trace.operation import TracedOperation
-from tigon_tools.trace.reference import ArgumentSpec, load
+from tigon_tools.trace.reference import load
 from tigon_tools.trace.sizes import mark_sizes
 from tigon_tools.trace.trace_job import trace_reference
 
@@ -43,7 +42,7 @@ def run(request: GenerateRequest, progress: Progress | None = None) -> GenerateR
     operation, facts = trace_reference(request.reference)
     try:
         loaded = load(request.reference)
-        _refuse_float64(loaded.arguments)
+        refuse_float64(loaded.arguments)
         if facts.generates_not_because is not None:
             raise Unsupported(facts.generates_not_because)
         if needs_rows(operation) and not mark_sizes(loaded, operation):
@@ -96,19 +95,6 @@ def _left_to_write(operation: TracedOperation, facts: Facts, request: GenerateRe
 def _exports(request: GenerateRequest) -> tuple[str, ...]:
     name = request.operation_name
     return (request.function_class_name, f"{name}_backward", f"{name}_forward")
-
-
-def _refuse_float64(arguments: Sequence[ArgumentSpec]) -> None:
-    """Traced in 16 bits like any other, such an input would pass for one of them.
-
-    Raises:
-        Unsupported: an input is float64.
-    """
-    for argument in arguments:
-        if argument.shape is not None and argument.dtype == "float64":
-            raise Unsupported(
-                f"`{argument.name}` is float64, and generated kernels compute in float32: give it as float32."
-            )
 
 
 def _grid(plan: OpsPlan) -> str:

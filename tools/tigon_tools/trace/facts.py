@@ -28,7 +28,7 @@ def facts_of(operation: TracedOperation, loaded: LoadedReference) -> Facts:
     tier, evidence = tiers.classify(operation)
     forward_ops = _count(operation.forward.graph)
     tensors = operation.tensors
-    unsupported = _unsupported(operation)
+    unsupported = _unsupported(operation, loaded)
     return Facts(
         tier=tier,
         tier_description=tiers.DESCRIPTIONS[tier],
@@ -65,11 +65,11 @@ def facts_of(operation: TracedOperation, loaded: LoadedReference) -> Facts:
     )
 
 
-def _unsupported(operation: TracedOperation) -> str | None:
+def _unsupported(operation: TracedOperation, loaded: LoadedReference) -> str | None:
     # Imported here: code generation reads traced operations, and this module only asks it one thing.
     from tigon_tools.codegen.support import unsupported
 
-    return unsupported(operation)
+    return unsupported(operation, loaded.arguments)
 
 
 def _input(argument: Argument, operation: TracedOperation, loaded: LoadedReference) -> InputFact:

@@ -7,6 +7,7 @@ exactly is a known function (`x * sigmoid(x)`) is shown by its name; this is dis
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -148,6 +149,10 @@ class _Writer:
                     return f"silu({self.term(x)[0]})", _ATOM
             if _same(args[0], args[1]):
                 return f"{self._operand(args[0], _ATOM)}**2", _POWER
+        if op == "sub" and len(args) == 2:
+            argument = _of_log_softmax(args[0], args[1])
+            if argument is not None:
+                return f"log_softmax({self.term(argument)[0]})", _ATOM
         if op == "where" and len(args) == 3:
             return f"where({', '.join(self.term(a)[0] for a in args)})", _ATOM
         if op == "clamp":
@@ -217,6 +222,20 @@ def _op(node: fx.Node) -> str:
     return parts[1] if len(parts) > 1 else parts[0]
 
 
+def _of_log_softmax(shifted: object, log: object) -> fx.Node | None:
+    """x of (x - max(x)) - log(sum(exp(x - max(x))))."""
+    node = log
+    for step in ("log", "sum", "exp"):
+        if not isinstance(node, fx.Node) or _op(node) != step:
+            return None
+        node = node.args[0]
+    if node is not shifted or not isinstance(node, fx.Node) or _op(node) != "sub":
+        return None
+    x, largest = node.args[:2]
+    is_largest = isinstance(largest, fx.Node) and _op(largest) == "amax" and largest.args[0] is x
+    return x if is_largest and isinstance(x, fx.Node) else None
+
+
 def _users(node: fx.Node) -> set[fx.Node]:
     users: set[fx.Node] = set()
     for user in node.users:
@@ -273,7 +292,18 @@ def _formulas(
     for node, symbol in results.items():
         if symbol not in writer.lines:
             writer.name(node, symbol)
-    return writer.lines
+    return _mentioned(writer.lines, set(results.values()))
+
+
+def _mentioned(lines: dict[str, str], results: set[str]) -> dict[str, str]:
+    """Without shared values that a function's name has swallowed."""
+    kept: dict[str, str] = {}
+    words: set[str] = set()
+    for symbol, text in reversed(lines.items()):
+        if symbol in results or symbol in words:
+            kept[symbol] = text
+            words |= set(re.findall(r"\w+", text))
+    return dict(reversed(kept.items()))
 
 
 def _live(results: Mapping[fx.Node, str]) -> set[fx.Node]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._decomp import core_aten_decompositions
+from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._functorch.aot_autograd import aot_function
 
 from tigon_tools.schema.errors import JobError
@@ -31,7 +31,11 @@ from tigon_tools.trace.partition import partition
 from tigon_tools.trace.reference import ArgumentSpec, LoadedReference
 from tigon_tools.trace.refusals import check_outputs, check_random, explained
 
-_DECOMPOSITIONS: Any = core_aten_decompositions()  # typed wider than what aot_function asks for, and fine
+_DECOMPOSITIONS: Any = {  # typed wider than what aot_function asks for, and fine
+    **core_aten_decompositions(),
+    # Whole, its result would be saved for the backward; in parts, two numbers a row are (`partition`).
+    torch.ops.aten._log_softmax.default: decomposition_table[torch.ops.aten._log_softmax.default],
+}
 
 
 @dataclass

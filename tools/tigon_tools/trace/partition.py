@@ -7,7 +7,7 @@ cheaper than memory traffic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,7 +31,8 @@ def partition(joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int,
     ]
     by_name = {node.name: node for node in joint.graph.nodes}
     chosen = [by_name[name] for name in saved if name in by_name]
-    better = _prefer_inputs(joint, chosen)
+    returned = joint.graph.find_nodes(op="output")[0].args[0][:num_fwd_outputs]
+    better = _prefer_inputs(joint, chosen, {n for n in returned if isinstance(n, fx.Node)})
     if [n.name for n in better] == [n.name for n in chosen]:
         return forward, backward
     return _extract_fwd_bwd_modules(joint, better, [], num_fwd_outputs=num_fwd_outputs, **_extract_arguments(kwargs))
@@ -58,17 +59,20 @@ def _is_scalar(node: fx.Node) -> bool:
     )
 
 
-def _prefer_inputs(joint: fx.GraphModule, saved: list[fx.Node]) -> list[fx.Node]:
+def _prefer_inputs(joint: fx.GraphModule, saved: list[fx.Node], outputs: Collection[fx.Node]) -> list[fx.Node]:
     """The saved values, with scalars' derivatives replaced by the scalars, and inputs where they do.
 
-    Inputs do where everything between them and what was chosen is point-wise.
+    Inputs do where everything between them, or statistics of their rows, and what was chosen is point-wise. An
+    output is there anyway, so no statistics are kept to spare it.
     """
     chosen: list[fx.Node] = []
     for node in saved:
         replacement: list[fx.Node] | None = [node]
         if node.op != "placeholder":
             sources = _sources(node)
-            if _is_scalar(node) or (sources is not None and _bytes(sources) <= _bytes([node])):
+            if sources is not None and node in outputs and any(n.op != "placeholder" for n in sources):
+                sources = None
+            if _is_scalar(node) or (sources is not None and _bytes(_large(sources, node)) <= _bytes([node])):
                 replacement = sources
         chosen.extend(n for n in replacement or [node] if n not in chosen)
     intermediates = [n for n in chosen if n.op != "placeholder"]
@@ -82,6 +86,10 @@ def _prefer_inputs(joint: fx.GraphModule, saved: list[fx.Node]) -> list[fx.Node]
     return sorted(chosen, key=lambda n: order[n])
 
 
+def _large(sources: Sequence[fx.Node], beside: fx.Node) -> list[fx.Node]:
+    return [n for n in sources if _elements(n) > _elements(beside) // SMALL]
+
+
 def _all_sources(nodes: Sequence[fx.Node]) -> list[fx.Node] | None:
     found: list[fx.Node] = []
     for node in nodes:
@@ -92,22 +100,35 @@ def _all_sources(nodes: Sequence[fx.Node]) -> list[fx.Node] | None:
     return found
 
 
+SMALL = 8
+"""A value with an eighth of the elements of another or fewer counts as small beside it: a row's statistic is."""
+
+
 def _sources(node: fx.Node) -> list[fx.Node] | None:
-    """The inputs a value is computed from by point-wise ops alone; None if there is another op on the way."""
+    """The inputs, and the small results of other ops, that a value is computed from by point-wise ops.
+
+    None if something else is on the way.
+    """
     found: list[fx.Node] = []
+    limit = _elements(node) // SMALL
     stack, seen = [node], set()
     while stack:
         current = stack.pop()
         if current in seen:
             continue
         seen.add(current)
-        if current.op == "placeholder":
+        if current.op == "placeholder" or (current is not node and 0 < _elements(current) <= limit):
             found.append(current)
         elif current.op == "call_function" and is_pointwise(current):
             stack.extend(current.all_input_nodes)
         else:
             return None
     return found
+
+
+def _elements(node: fx.Node) -> int:
+    value = node.meta.get("val")
+    return value.numel() if isinstance(value, torch.Tensor) else 0
 
 
 def is_pointwise(node: fx.Node) -> bool:
