@@ -45,6 +45,17 @@ REFERENCES = {
     ),
     "scale": ("def scale(x, scale):\n    return x * scale\n", (InputSpec("x", (4, 8)), InputSpec("scale", (4, 8)))),
     "flags": ("def flags(x):\n    return x * 2, x > 0.5\n", None),
+    "normed": (
+        "class normed(torch.nn.Module):\n    def __init__(self, hidden: int = 8, eps: float = 1e-5):\n"
+        "        super().__init__()\n        self.weight = torch.nn.Parameter(torch.ones(hidden))\n        self.eps = eps\n\n"
+        "    def forward(self, x):\n"
+        "        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight\n",
+        (InputSpec("x", (2, 4, 8)),),
+    ),
+    "labelled": (
+        "def labelled(x, label):\n    return F.cross_entropy(x, label)\n",
+        (InputSpec("x", (4, 8)), InputSpec("label", (4,), "int64", False)),
+    ),
     "weighted": (
         "def weighted(x, w):\n    return F.silu(x) * w\n",
         (InputSpec("x", (2, 4, 8)), InputSpec("w", (8,), "float32", False)),

@@ -343,7 +343,8 @@ def _reference_layer(facts: Facts, reference: Reference, settings: dict[str, Any
     if facts.is_module:
         module = _instance(reference, keywords)
         weights = {
-            str(a.attribute): _creation(a, facts, "shape", "dtype", a.requires_grad) for a in parameters.owned(facts)
+            str(a.attribute): f"{parameters.created(a, facts)}.to(device, dtype).requires_grad_()"
+            for a in parameters.owned(facts)
         }
         return parameters.bound(module, weights, list(variables.values())) if weights else module
     if not any(a.required for a in _scalars(facts)):

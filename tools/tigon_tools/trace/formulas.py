@@ -45,6 +45,8 @@ _RENAMED = {
     "clamp_max": "min",
 }
 
+_REDUCTIONS = frozenset("sum mean amax amin".split())
+
 _SHORT = {"add": "s", "sub": "s", "mul": "p", "div": "q", "sigmoid": "sig", "tanh": "th", "exp": "e", "erf": "er"}
 """Names for shared values; not those of functions, `sigmoid = sigmoid(x)` would confuse."""
 
@@ -118,6 +120,9 @@ class _Writer:
                 return self.term(args[0])
             dtype = "dtype" if args[1] == self._input_dtype else str(args[1])[6:]
             return f"{self._operand(args[0], _ATOM)}.to({dtype})", _ATOM
+        over = _over(node, op)
+        if over is not None:
+            return f"{_RENAMED.get(op, op)}({self.term(args[0])[0]}{over})", _ATOM
         if node.target is operator.getitem:
             return f"{self._operand(args[0], _ATOM)}[{args[1]}]", _ATOM
         known = self._known_function(node, op, args)
@@ -220,6 +225,21 @@ def _op(node: fx.Node) -> str:
         return ""
     parts = str(node.target).split(".")
     return parts[1] if len(parts) > 1 else parts[0]
+
+
+def _over(node: fx.Node, op: str) -> str | None:
+    """What a reduction goes over, in words: nothing for the row; None for what is no reduction."""
+    source = node.args[0] if node.args else None
+    if op not in _REDUCTIONS or not isinstance(source, fx.Node):
+        return None
+    rank = source.meta["val"].dim()
+    given = node.args[1] if len(node.args) > 1 else None
+    dims = {int(d) % rank for d in given} if isinstance(given, (list, tuple)) and given else set(range(rank))
+    if rank and dims == {rank - 1}:
+        return ""
+    if dims == set(range(rank)):
+        return ", all"
+    return ", rows" if dims == set(range(rank - 1)) else f", {sorted(dims)}"
 
 
 def _of_log_softmax(shifted: object, log: object) -> fx.Node | None:
