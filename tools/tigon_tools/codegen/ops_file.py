@@ -46,7 +46,7 @@ def _row_source(planned: Planned) -> str:
     ]
     functions = sorted(set().union(*(kernel.functions() for kernel in kernels)), key=_as_isort_does)
     parts = [
-        [*_imports(functions), "", *row_launcher.constants(plan)],
+        [*_imports(functions), "", *row_launcher.constants()],
         *(kernel.lines() for kernel in kernels),
         *row_launcher.shared_functions(plan),
         row_launcher.forward_lines(plan),

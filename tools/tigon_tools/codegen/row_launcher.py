@@ -16,9 +16,6 @@ MAX_BLOCK_SIZE = 16384
 TILE_SIZE = 2048
 """Elements that one program has at least; the point-wise kernels' block, which was measured."""
 
-PROGRAMS_PER_SM = 1
-"""Of a kernel that sums over rows: each keeps its sums in registers, and writes them once."""
-
 ROW_VIEW = '''
 def _as_rows(*tensors):
     """
@@ -52,7 +49,7 @@ def _max_programs(device):
 '''.strip().splitlines()
 
 
-def constants(plan: OpsPlan) -> list[str]:
+def constants() -> list[str]:
     """Sizes that the launchers choose by."""
     return [
         "# Elements of the longest row that a program keeps in registers, and those a program has at least.",

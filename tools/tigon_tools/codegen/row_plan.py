@@ -34,13 +34,11 @@ class RowKernelPlan(KernelPlan):
         for value in self.values:
             if value.operation == "load" and value.name == name:
                 return value.extent
-        for tensor, value in self.outputs:
-            if tensor.name == name:
-                return Extent.COLUMNS if name in self.partial else self.stored_extent(tensor.name, value)
+        if name in self.partial:
+            return Extent.COLUMNS
+        if any(tensor.name == name for tensor, _ in self.outputs):
+            return Extent.ROWS if name in self.shapes else Extent.CELLS
         return Extent.ONE
-
-    def stored_extent(self, name: str, value: Value) -> Extent:
-        return Extent.ROWS if name in self.shapes else Extent.CELLS
 
     def named(self, *extents: Extent) -> tuple[Tensor, ...]:
         """Inputs of these extents."""
