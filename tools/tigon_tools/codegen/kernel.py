@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 from tigon_tools.codegen.constants import NAMED_CONSTANTS
 from tigon_tools.codegen.expression import PROPAGATE_NAN, Expressions
 from tigon_tools.codegen.formula import formulas
 from tigon_tools.codegen.naming import Namer
-from tigon_tools.codegen.plan import KernelPlan, Tensor
+from tigon_tools.codegen.plan import KernelPlan, Scalar, Tensor
 from tigon_tools.codegen.point_ops import LIBDEVICE
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import Kind, Value, reachable
@@ -31,25 +31,38 @@ OWN_NAMES = frozenset({"tl", "triton", "program_id", "tiles_per_row", "row_idx",
 
 
 class KernelText:
-    """Writes a `KernelPlan` down."""
+    """Writes a `KernelPlan` down.
+
+    own_names: that the kernel uses for itself. other_mask: what the mask is called where an argument is `mask`.
+    """
+
+    own_names = OWN_NAMES
+    other_mask = "col_mask"
 
     def __init__(self, plan: KernelPlan, hints: Mapping[Value, str], gradient_of: Mapping[Value, Value]) -> None:
         self._plan = plan
         arguments = {tensor.name for tensor in plan.inputs} | {scalar.name for scalar in plan.scalars}
-        self._mask = "col_mask" if "mask" in arguments else "mask"
+        self._mask = self.other_mask if "mask" in arguments else "mask"
         pointers = {name for tensor in self._tensors() for name in _pointer_and_stride(tensor)}
-        taken = {*OWN_NAMES, *LIBDEVICE, self._mask, *pointers}
+        taken = {*self.own_names, *LIBDEVICE, self._mask, *pointers}
         self._names = Namer(hints, gradient_of, taken, plan.recomputed)
-        self._expressions = Expressions(self._names.given, self._pointer_type)
+        self._expressions = self._new_expressions()
         self._hints = hints
+
+    def _new_expressions(self) -> Expressions:
+        return Expressions(self._names.given, self._pointer_type)
 
     def lines(self) -> list[str]:
         """The whole function, decorator included."""
         code = [*self._position(), "", *self._loads(), *self._computation(), "", *self._stores()]
+        return self._function(self._plan.name, code)
+
+    def _function(self, name: str, code: list[str]) -> list[str]:
+        """A kernel around its code; the docstring comes last, when values have their names."""
         body = [*self._docstring(), *code]
         return [
             "@triton.jit",
-            f"def {self._plan.name}(",
+            f"def {name}(",
             *(f"    {parameter}," for parameter in self._parameters()),
             "):",
             *(f"    {line}" if line else "" for line in body),
@@ -67,7 +80,6 @@ class KernelText:
         return [*pointers, *(s.name for s in self._plan.scalars), "n_cols", "BLOCK_SIZE: tl.constexpr"]
 
     def _docstring(self) -> list[str]:
-        """Written last, when values have their names."""
         lines = formulas(self._plan, self._names, self._summed())
         return ['"""', *lines, '"""'] if lines else []
 
@@ -87,13 +99,22 @@ class KernelText:
             *(f"{t.name}_ptr += row_idx * {t.name}_row_stride" for t in self._tensors()),
         ]
 
-    def _loads(self) -> list[str]:
+    def _kernel_scalars(self) -> Sequence[Scalar]:
+        """Numbers that the kernel is given."""
+        return self._plan.scalars
+
+    def _scalars(self) -> list[str]:
         lines = []
-        values = {value.name: value for value in self._plan.values if value.operation in ("load", "scalar")}
-        for scalar in self._plan.scalars:
+        values = {value.name: value for value in self._plan.values if value.operation == "scalar"}
+        for scalar in self._kernel_scalars():
             self._names.assign(values[scalar.name], scalar.name)
             if scalar.kind is Kind.FLOAT:
                 lines.append(f"{scalar.name} = {scalar.name}.to(tl.float32)")
+        return lines
+
+    def _loads(self) -> list[str]:
+        lines = self._scalars()
+        values = {value.name: value for value in self._plan.values if value.operation == "load"}
         for tensor in self._plan.inputs:
             value = values[tensor.name]
             name = self._value_name(tensor)

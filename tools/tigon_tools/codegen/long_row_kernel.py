@@ -85,7 +85,7 @@ class LongRowKernelText(RowKernelText):
         for value in reductions:
             name = self._names.name(value)
             start.append(f"{name}_tile = {_INITIAL[value.operation]}")
-            text = self._row_expressions.masked(value)
+            text = self._expressions.masked(value)
             if value.operation == "row_sum":
                 body.append(f"{name}_tile += {text}")
             else:
@@ -103,7 +103,7 @@ class LongRowKernelText(RowKernelText):
         for tensor, value in stored:
             if tensor.name in self._plan.partial:
                 pointer = f"{tensor.name}_ptr + tl.program_id(0) * n_cols + col_offsets"
-                summand = self._row_expressions.masked_cell(value)
+                summand = self._expressions.masked_cell(value)
                 body += [
                     f"{tensor.name} = tl.load({pointer}, mask=col_mask, other=0)",
                     f"{tensor.name} += tl.sum({summand}, axis=0, keep_dims=True)",

@@ -15,6 +15,7 @@ from tigon_tools.codegen.naming import Namer
 from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, Narrow, OpsPlan, Scalar, Tensor
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import FloatTypes, Kind, Value, reachable
+from tigon_tools.trace.operation import Argument as TracedArgument
 from tigon_tools.trace.operation import Output, Saved, TracedOperation
 from tigon_tools.trace.tier import is_reduction
 
@@ -76,7 +77,7 @@ class Planner:
         self._function_class_name = function_class_name
         self._lowering = self._new_lowering(local_names)
         self._tensors: dict[str, Tensor] = {}
-        self._scalars = {a.name: Scalar(a.name, Kind.INT if a.dtype == "int" else Kind.FLOAT) for a in op.scalars}
+        self._scalars = {a.name: _scalar(a) for a in op.scalars}
 
     def _new_lowering(self, local_names: Mapping[str, str]) -> Lowering:
         return Lowering(self._op.input_dtype, local_names)
@@ -98,7 +99,7 @@ class Planner:
         ops = OpsPlan(
             operation_name=self._operation_name,
             function_class_name=self._function_class_name,
-            arguments=self._arguments(),
+            arguments=arguments_of(self._op),
             outputs=tuple(tensor.name for tensor in outputs),
             non_differentiable=tuple(o.name for o in self._op.outputs if not o.differentiable),
             intermediates=tuple(tensor.name for tensor in kept),
@@ -311,15 +312,20 @@ class Planner:
     def _upstream(self) -> tuple[str, ...]:
         return tuple(f"d{output.name}" for output in self._op.outputs)
 
-    def _arguments(self) -> tuple[Argument, ...]:
-        """In the reference's order. A default is kept where every later argument has one, too."""
-        found: list[Argument] = []
-        defaults_allowed = True
-        for argument in reversed([a for a in self._op.arguments if a.kind != "static"]):
-            scalar = self._scalars.get(argument.name)
-            default = None
-            if scalar is not None and not argument.required and defaults_allowed:
-                default = repr(argument.default)
-            defaults_allowed = default is not None
-            found.append(Argument(argument.name, argument.symbol, scalar, default))
-        return tuple(reversed(found))
+
+def arguments_of(op: TracedOperation) -> tuple[Argument, ...]:
+    """Of the Function, in the reference's order. A default is kept where every later argument has one, too."""
+    found: list[Argument] = []
+    defaults_allowed = True
+    for argument in reversed([a for a in op.arguments if a.kind != "static"]):
+        scalar = _scalar(argument) if argument.kind == "scalar" else None
+        default = None
+        if scalar is not None and not argument.required and defaults_allowed:
+            default = repr(argument.default)
+        defaults_allowed = default is not None
+        found.append(Argument(argument.name, argument.symbol, scalar, default))
+    return tuple(reversed(found))
+
+
+def _scalar(argument: TracedArgument) -> Scalar:
+    return Scalar(argument.name, Kind.INT if argument.dtype == "int" else Kind.FLOAT)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 from tigon_tools.codegen.kernel import OWN_NAMES, KernelText
-from tigon_tools.codegen.naming import Namer
 from tigon_tools.codegen.plan import Scalar, Tensor
-from tigon_tools.codegen.point_ops import LIBDEVICE
 from tigon_tools.codegen.row_expression import NEUTRAL, RowExpressions
 from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.values import Extent, Kind, Value
@@ -21,28 +19,17 @@ class RowKernelText(KernelText):
 
     _plan: RowKernelPlan
 
-    def __init__(self, plan: RowKernelPlan, hints: Mapping[Value, str], gradient_of: Mapping[Value, Value]) -> None:
-        super().__init__(plan, hints, gradient_of)
-        arguments = {tensor.name for tensor in plan.inputs} | {scalar.name for scalar in plan.scalars}
-        self._mask = "cell_mask" if "mask" in arguments else "mask"
-        self._names = Namer(hints, gradient_of, {*ROW_NAMES, *LIBDEVICE, self._mask}, plan.recomputed)
-        self._row_expressions = RowExpressions(self._names.given, self._pointer_type, self._mask)
-        self._expressions = self._row_expressions
+    _expressions: RowExpressions
+    own_names = ROW_NAMES
+    other_mask = "cell_mask"
+
+    def _new_expressions(self) -> RowExpressions:
+        return RowExpressions(self._names.given, self._pointer_type, self._mask)
 
     def lines(self) -> list[str]:
         """The whole function, decorator included."""
         code = self._looped() if self._plan.partial else self._straight()
         return self._function(self._plan.name, code)
-
-    def _function(self, name: str, code: list[str]) -> list[str]:
-        body = [*self._docstring(), *code]
-        return [
-            "@triton.jit",
-            f"def {name}(",
-            *(f"    {parameter}," for parameter in self._parameters()),
-            "):",
-            *(f"    {line}" if line else "" for line in body),
-        ]
 
     def _summed(self) -> Collection[str]:
         return self._plan.partial
@@ -56,7 +43,7 @@ class RowKernelText(KernelText):
         names = [*parameters, *(s.name for s in self._kernel_scalars()), "n_rows", "n_cols"]
         return [*names, "BLOCK_ROWS: tl.constexpr", "BLOCK_SIZE: tl.constexpr"]
 
-    def _kernel_scalars(self) -> list[Scalar]:
+    def _kernel_scalars(self) -> Sequence[Scalar]:
         return kernel_scalars(self._plan)
 
     def _tensors(self) -> list[Tensor]:
@@ -116,15 +103,6 @@ class RowKernelText(KernelText):
     def _row_masks(self) -> list[str]:
         return ["row_mask = row_idx < n_rows", f"{self._mask} = row_mask & col_mask"]
 
-    def _scalars(self) -> list[str]:
-        lines = []
-        values = {value.name: value for value in self._plan.values if value.operation == "scalar"}
-        for scalar in self._kernel_scalars():
-            self._names.assign(values[scalar.name], scalar.name)
-            if scalar.kind is Kind.FLOAT:
-                lines.append(f"{scalar.name} = {scalar.name}.to(tl.float32)")
-        return lines
-
     def _load_lines(self, *extents: Extent, only: Sequence[str] | None = None) -> list[str]:
         lines = []
         values = {value.name: value for value in self._plan.values if value.operation == "load"}
@@ -179,7 +157,7 @@ class RowKernelText(KernelText):
         lines = []
         for tensor, value in self._plan.outputs:
             if tensor.name in self._plan.partial:
-                summand = self._row_expressions.masked_cell(value)
+                summand = self._expressions.masked_cell(value)
                 lines.append(f"{tensor.name} += tl.sum({summand}, axis=0, keep_dims=True)")
         return lines
 

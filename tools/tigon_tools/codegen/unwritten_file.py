@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tigon_tools.codegen.free_names import names_of_the_file, with_free_names
-from tigon_tools.codegen.plan import Argument, Scalar
-from tigon_tools.codegen.values import Kind
+from tigon_tools.codegen.plan import Argument
+from tigon_tools.codegen.planning import arguments_of
 from tigon_tools.schema.reference import Facts
 from tigon_tools.trace.operation import TracedOperation
 
@@ -59,20 +59,6 @@ def unwritten_file(op: TracedOperation, facts: Facts, operation_name: str, funct
     ]
     source = "\n\n\n".join("\n".join(part) for part in parts) + "\n"
     return UnwrittenFile(source, arguments, (forward.sentence, backward.sentence))
-
-
-def arguments_of(op: TracedOperation) -> tuple[Argument, ...]:
-    """In the reference's order; a default is kept where every later argument has one."""
-    found: list[Argument] = []
-    defaults_allowed = True
-    for argument in reversed([a for a in op.arguments if a.kind != "static"]):
-        scalar = None
-        if argument.kind == "scalar":
-            scalar = Scalar(argument.name, Kind.INT if argument.dtype == "int" else Kind.FLOAT)
-        default = repr(argument.default) if scalar and not argument.required and defaults_allowed else None
-        defaults_allowed = default is not None
-        found.append(Argument(argument.name, argument.symbol, scalar, default))
-    return tuple(reversed(found))
 
 
 @dataclass(frozen=True)
