@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-import statistics
 import sys
 import tempfile
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from gpu_time import copy_tb_s, rotations_for, times_of
 
 from tigon_tools.codegen.generate_job import run as generate
 from tigon_tools.schema.generate import GenerateRequest
@@ -42,7 +42,6 @@ SIZES = [(4096, 4096), (8192, 14336), (65536, 128), (2048, 16384)]
 """Rows and columns: a hidden size, an MLP width that is no power of two, short rows, long rows."""
 BLOCKS = [512, 1024, 2048, 4096, 8192]
 WARPS = [4, 8]
-L2_BYTES = 60 * 2**20
 REPEATS = 15
 
 
@@ -55,26 +54,6 @@ def load(source: str, name: str, folder: Path) -> Any:
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)
     return module
-
-
-def gpu_ms(calls: dict[str, Callable[[int], Any]], rotations: int) -> dict[str, float]:
-    """Median GPU time of each call; candidates take turns, inputs rotate."""
-    for call in calls.values():
-        for i in range(3):
-            call(i % rotations)
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    inner = max(rotations, 4)
-    for _ in range(REPEATS):
-        for name, call in calls.items():
-            start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            torch.cuda._sleep(2_000_000)  # the queue fills while the GPU waits, so launches cost nothing
-            start.record()
-            for i in range(inner):
-                call(i % rotations)
-            end.record()
-            torch.cuda.synchronize()
-            times[name].append(start.elapsed_time(end) / inner)
-    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def settings(block: int, warps: int) -> Callable[[int], tuple[int, int]]:
@@ -110,7 +89,7 @@ def eager(name: str) -> Callable[..., torch.Tensor]:
 def measure(name: str, module: Any, rows: int, columns: int) -> dict[str, Any]:
     inputs = INPUTS[name]
     bytes_each = rows * columns * 2
-    rotations = max(2, -(-3 * L2_BYTES // (bytes_each * (inputs + 1))))
+    rotations = rotations_for(bytes_each * (inputs + 1))
     values = [
         [torch.randn(rows, columns, device="cuda", dtype=torch.bfloat16) for _ in range(inputs + 1)]
         for _ in range(rotations)
@@ -143,12 +122,7 @@ def measure(name: str, module: Any, rows: int, columns: int) -> dict[str, Any]:
     compiled = torch.compile(function)
     forward["eager"] = lambda i: function(*values[i][:inputs])
     forward["compile"] = lambda i: compiled(*values[i][:inputs])
-    source, target = (
-        torch.empty(2**29, dtype=torch.uint8, device="cuda"),
-        torch.empty(2**29, dtype=torch.uint8, device="cuda"),
-    )
-    copy = gpu_ms({"copy": lambda i: target.copy_(source)}, 1)["copy"]
-    ceiling = 2 * source.numel() / copy / 1e9  # TB/s
+    ceiling = copy_tb_s()
     result = {
         "kernel": name,
         "rows": rows,
@@ -157,9 +131,9 @@ def measure(name: str, module: Any, rows: int, columns: int) -> dict[str, Any]:
         "forward": {}, "backward": {},
     }  # fmt: skip
     for mode, calls, moved in (("forward", forward, inputs + 1), ("backward", backward, 2 * inputs + 1)):
-        for key, ms in gpu_ms(calls, rotations).items():
-            share = moved * bytes_each / ms / 1e9 / ceiling
-            result[mode][key] = {"ms": round(ms, 5), "share": round(share, 3)}
+        for key, time in times_of(calls, rotations, REPEATS).items():
+            share = moved * bytes_each / time.gpu / 1e9 / ceiling
+            result[mode][key] = {"ms": round(time.gpu, 5), "share": round(share, 3)}
     return result
 
 

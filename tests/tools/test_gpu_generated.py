@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from row_zoo import ROW_ZOO, row_reference
 
 from tigon_tools.codegen.generate_job import run as generate
 from tigon_tools.judge.judge_job import run as judge
@@ -43,6 +44,16 @@ def write(name: str, folder: Path) -> Path:
     path = folder / f"{name}.py"
     path.write_text(generate(request).ops_source)
     return path
+
+
+@pytest.mark.parametrize("name", ROW_ZOO)
+def test_a_generated_row_kernel_is_right_when_compiled(name: str, tmp_path: Path) -> None:
+    reference = row_reference(name)
+    path = tmp_path / f"{name}.py"
+    path.write_text(generate(GenerateRequest(reference, name, "LigerCandidateFunction")).ops_source)
+    result = judge(JudgeRequest(f"{path}:LigerCandidateFunction", reference, device="cuda"))
+    bad = [f"{f.check}: {f.detail} {f.case}" for f in result.findings if f.status == "failed"]
+    assert result.passed, "\n".join(bad)
 
 
 def load(path: Path) -> Any:

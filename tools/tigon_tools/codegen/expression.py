@@ -126,7 +126,13 @@ class Expressions:
         left_text, right_text = self._operand(left, left_level), self._operand(right, right_level)
         if right_text.startswith("-") and level in (_SUM, _PRODUCT):
             right_text = f"({right_text})"
+        if value.operation == "divide" and _may_be_constexpr(left) and _may_be_constexpr(right):
+            right_text = self._divisor(right, right_text)
         return f"{left_text} {symbol} {right_text}", level
+
+    def _divisor(self, value: Value, text: str) -> str:
+        """A number that the compiler may know: it would raise where that is 0. An argument that it knows is 1."""
+        return text if value.is_leaf else f"tl.cast({self._operand(value, _COMPARE)}, tl.float32)"
 
     def _starts_with_power_of_two(self, value: Value) -> bool:
         """Such a factor may stand anywhere in a product: it changes no rounding."""
@@ -151,3 +157,10 @@ class Expressions:
         if not argument and number.is_integer() and abs(number) < 1e6:
             return str(int(number)), _ATOM if number >= 0 else _UNARY
         return repr(number), _ATOM if number >= 0 else _UNARY
+
+
+def _may_be_constexpr(value: Value) -> bool:
+    """Whether Triton computes it while it compiles: an integer argument of 1 is a constexpr there."""
+    if value.is_leaf:
+        return value.is_constant or value.operation == "size" or (value.uniform and value.kind is Kind.INT)
+    return value.operation in _OPERATORS and all(_may_be_constexpr(operand) for operand in value.operands)

@@ -54,6 +54,9 @@ class _Maths(Expressions):
         product, atom = 6, 8
         return meaning, atom if meaning[0].isalpha() else product
 
+    def _divisor(self, value: Value, text: str) -> str:
+        return text
+
     def _call(self, value: Value) -> str:
         arguments = ", ".join(self._operand(operand, 0) for operand in value.operands)
         name = _CALLED.get(value.operation, value.operation.removeprefix("tl."))

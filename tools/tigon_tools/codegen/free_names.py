@@ -24,7 +24,8 @@ _DERIVED = ("d{}", "{}_ptr", "{}_row_stride", "{}_dtype")
 
 
 _ROW_NAMES = frozenset(
-    "BLOCK_ROWS TILE_SIZE row_mask cell_mask row_block start n_programs kernel max _row_settings _max_programs".split()
+    "BLOCK_ROWS TILE_SIZE TILE_COLUMNS PIECE_SIZE MAX_WARPS NUM_STAGES row_mask cell_mask row_block start running_max shift "
+    "n_programs n_col_blocks partial_sums kernel max _row_settings _tile_settings _max_programs _num_stages".split()
 )
 """What kernels over rows and their launchers use besides."""
 

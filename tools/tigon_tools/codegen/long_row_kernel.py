@@ -1,14 +1,14 @@
 """The text of a kernel over rows that are longer than a block: read in pieces, once for each step of reductions.
 
 A reduction that needs no other is made in the first pass, one that needs it in the second, and what is stored for
-each element in the last. A pass reads again what it needs: registers do not hold the row.
+each element in the last. A pass reads again what it needs: registers do not hold the row. The largest of a row and the
+sum of exponentials less it, softmax's two steps, are made in one pass.
 """
 
 from __future__ import annotations
 
 from tigon_tools.codegen.row_expression import NEUTRAL, RowExpressions, levels
 from tigon_tools.codegen.row_kernel import RowKernelText, row_numbers
-from tigon_tools.codegen.row_launcher import long_rows_name
 from tigon_tools.codegen.values import Extent, Value
 
 _INITIAL = {
@@ -19,56 +19,47 @@ _INITIAL = {
 
 
 class LongRowKernelText(RowKernelText):
-    """Writes the same `RowKernelPlan` down for rows of any length."""
+    """Writes a `RowKernelPlan` without sums over rows down, for rows of any length."""
 
     def lines(self) -> list[str]:
-        code = self._body()
-        return self._function(long_rows_name(self._plan.name), code)
+        self._assign_loads()
+        return self._function(self._plan.name, self._body())
 
     def _body(self) -> list[str]:
-        head = [*self._scalars(), *self._load_lines(Extent.ONE)]
-        rows = [
-            "row_mask = row_idx < n_rows",
-            *self._load_lines(Extent.ROWS),
-        ]
-        self._load_lines(Extent.COLUMNS, Extent.CELLS)  # names are given; each pass loads what it needs
+        scalars = self._scalars()
         passes = self._passes()
-        if not self._plan.partial:
-            return [
-                "# one program computes BLOCK_ROWS whole rows, in pieces of BLOCK_SIZE columns",
-                f"row_idx = {row_numbers('tl.program_id(0)')}",
-                *head,
-                *rows,
-                *passes,
-            ]
         return [
-            "# one program computes every tl.num_programs(0)-th block of BLOCK_ROWS rows, in pieces of BLOCK_SIZE columns",
-            *head,
-            "for row_block in range(tl.program_id(0), tl.cdiv(n_rows, BLOCK_ROWS), tl.num_programs(0)):",
-            *(f"    {line}" if line else "" for line in [f"row_idx = {row_numbers('row_block')}", *rows, *passes]),
+            "# one program computes BLOCK_ROWS whole rows, in pieces of BLOCK_SIZE columns",
+            f"row_idx = {row_numbers('tl.program_id(0)')}",
+            "row_mask = row_idx < n_rows",
+            *scalars,
+            *self._load_lines(Extent.ONE, Extent.ROWS),
+            *passes,
         ]
 
     def _passes(self) -> list[str]:
         """A loop over the columns for each level of reductions, the rows' own numbers between them."""
-        self._name_outputs()
-        lines = self._name_constants()
-        named = self._worth_a_name()
-        named |= {value for value in self._plan.values if value.operation in NEUTRAL}
-        self._cut_deep_trees(named)
-        for value in self._plan.values:
-            if value in named:
-                self._names.name(value)
-        self._shorten(named)
-        order = [value for value in self._plan.values if value in named]
+        order = self._named_statements()
+        lines = self._constants
         level = levels([value for _, value in self._plan.outputs])
+        online = _online_sums(order, level)
         last = max(level.values(), default=0)
         for step in range(1, last + 1):
             lines += self._row_values(order, level, step - 1)
-            reductions = [v for v in order if v.operation in NEUTRAL and level[v] == step]
+            reductions = [v for v in order if v.operation in NEUTRAL and level[v] == step and v not in online.values()]
             if reductions:
-                lines += self._reducing_pass(reductions, order)
+                lines += self._reducing_pass(reductions, order, online)
         lines += self._row_values(order, level, last)
         return [*lines, *self._storing_pass(order), *self._store_lines(Extent.ROWS)]
+
+    def _worth_a_name(self) -> set[Value]:
+        """Every reduction: a pass makes it."""
+        named = super()._worth_a_name()
+        for value in self._plan.values:
+            if value.operation in NEUTRAL:
+                self._names.name(value)
+                named.add(value)
+        return named
 
     def _row_values(self, order: list[Value], level: dict[Value, int], step: int) -> list[str]:
         """Numbers of the row that are known after so many passes."""
@@ -78,12 +69,19 @@ class LongRowKernelText(RowKernelText):
             if value.operation not in NEUTRAL and not value.extent & Extent.COLUMNS and level[value] == step
         ]
 
-    def _reducing_pass(self, reductions: list[Value], order: list[Value]) -> list[str]:
-        operands = [value.operands[0] for value in reductions]
-        body = self._piece(operands, order)
+    def _reducing_pass(self, reductions: list[Value], order: list[Value], online: dict[Value, Value]) -> list[str]:
+        body = self._piece([value.operands[0] for value in reductions], order)
         start, finish = [], []
         for value in reductions:
             name = self._names.name(value)
+            if value in online:
+                total = self._names.name(online[value])
+                start += [
+                    f'{name} = tl.full((BLOCK_ROWS, 1), float("-inf"), dtype=tl.float32)',
+                    f"{total} = tl.zeros((BLOCK_ROWS, 1), dtype=tl.float32)",
+                ]
+                body += self._online_step(value, online[value])
+                continue
             start.append(f"{name}_tile = {_INITIAL[value.operation]}")
             text = self._expressions.masked(value)
             if value.operation == "row_sum":
@@ -94,22 +92,25 @@ class LongRowKernelText(RowKernelText):
             finish.append(f"{name} = {RowExpressions.reduced(value.operation, f'{name}_tile')}")
         return ["", *start, *_loop(body), *finish]
 
+    def _online_step(self, largest: Value, total: Value) -> list[str]:
+        """Milakov and Gimelshein (arXiv:1805.02867): the sum so far is scaled whenever the largest grows."""
+        name, sum_name = self._names.name(largest), self._names.name(total)
+        (exponential,) = total.operands
+        function = exponential.operation
+        element = self._expressions.operand(largest.operands[0])
+        return [
+            f"running_max = tl.maximum({name}, {RowExpressions.reduced('row_max', self._expressions.masked(largest))})",
+            'shift = tl.where(running_max == float("-inf"), 0.0, running_max)  # inf - inf is NaN',
+            f"{sum_name} *= {function}({name} - shift)",
+            f"{sum_name} += tl.sum(tl.where({self._mask}, {function}({element} - shift), 0.0), axis=1, keep_dims=True)",
+            f"{name} = running_max",
+        ]
+
     def _storing_pass(self, order: list[Value]) -> list[str]:
-        stored = [(t, v) for t, v in self._plan.outputs if self._plan.extent(t.name) != Extent.ROWS]
+        stored = [value for tensor, value in self._plan.outputs if self._plan.extent(tensor.name) == Extent.CELLS]
         if not stored:
             return []
-        body = self._piece([value for _, value in stored], order)
-        body += self._store_lines(Extent.CELLS)
-        for tensor, value in stored:
-            if tensor.name in self._plan.partial:
-                pointer = f"{tensor.name}_ptr + tl.program_id(0) * n_cols + col_offsets"
-                summand = self._expressions.masked_cell(value)
-                body += [
-                    f"{tensor.name} = tl.load({pointer}, mask=col_mask, other=0)",
-                    f"{tensor.name} += tl.sum({summand}, axis=0, keep_dims=True)",
-                    f"tl.store({pointer}, {tensor.name}, mask=col_mask)",
-                ]
-        return ["", *_loop(body)]
+        return ["", *_loop([*self._piece(stored, order), *self._store_lines(Extent.CELLS)])]
 
     def _piece(self, wanted: list[Value], order: list[Value]) -> list[str]:
         """Loads and computation for one piece of the row, as far as `wanted` needs them."""
@@ -122,6 +123,21 @@ class LongRowKernelText(RowKernelText):
             *self._load_lines(Extent.COLUMNS, Extent.CELLS, only=loads),
             *(self._statement(value) for value in order if value in needed and not value.is_leaf),
         ]
+
+
+def _online_sums(order: list[Value], level: dict[Value, int]) -> dict[Value, Value]:
+    """By the largest of a row, the sum over exp of the row less it."""
+    found: dict[Value, Value] = {}
+    for value in order:
+        if value.operation != "row_sum" or value.operands[0].operation not in ("exp", "tl.exp"):
+            continue
+        (exponent,) = value.operands[0].operands
+        if exponent.operation != "subtract":
+            continue
+        element, largest = exponent.operands
+        if largest.operation == "row_max" and largest.operands[0] is element and level[value] == level[largest] + 1:
+            found.setdefault(largest, value)
+    return found
 
 
 def _within_columns(wanted: list[Value]) -> set[Value]:

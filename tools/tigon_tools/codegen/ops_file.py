@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import TypeVar
 
 from tigon_tools.codegen import row_launcher
 from tigon_tools.codegen.autograd_function import function_lines
@@ -10,8 +12,13 @@ from tigon_tools.codegen.kernel import KernelText
 from tigon_tools.codegen.launcher import MAX_BLOCK_SIZE, backward_lines, forward_lines, shared_functions
 from tigon_tools.codegen.long_row_kernel import LongRowKernelText
 from tigon_tools.codegen.planning import Planned
+from tigon_tools.codegen.row_forms import Form, RowKernel, kernels_of
 from tigon_tools.codegen.row_kernel import RowKernelText
 from tigon_tools.codegen.row_plan import RowKernelPlan
+from tigon_tools.codegen.tile_kernel import TileKernelText
+from tigon_tools.codegen.values import Value
+
+T = TypeVar("T")
 
 
 def ops_source(planned: Planned) -> str:
@@ -26,7 +33,7 @@ def ops_source(planned: Planned) -> str:
     ]
     functions = sorted(set().union(*(kernel.functions() for kernel in kernels)), key=_as_isort_does)
     parts = [
-        [*_imports(functions), "", *_block_size()],
+        [*_imports(functions, "calculate_settings", "device_context"), "", *_block_size()],
         *(kernel.lines() for kernel in kernels),
         *shared_functions(plan),
         forward_lines(plan),
@@ -39,14 +46,14 @@ def ops_source(planned: Planned) -> str:
 def _row_source(planned: Planned) -> str:
     plan = planned.ops
     kernels = [
-        text(kernel, planned.hints, planned.gradient_of)
-        for kernel in (plan.forward, plan.backward)
-        if kernel.outputs and isinstance(kernel, RowKernelPlan)
-        for text in (RowKernelText, LongRowKernelText)
+        _row_text(kernel, planned)
+        for direction in (plan.forward, plan.backward)
+        if direction.outputs and isinstance(direction, RowKernelPlan)
+        for kernel in kernels_of(direction).all
     ]
     functions = sorted(set().union(*(kernel.functions() for kernel in kernels)), key=_as_isort_does)
     parts = [
-        [*_imports(functions), "", *row_launcher.constants()],
+        [*_imports(functions, "device_context"), "", *row_launcher.constants(plan)],
         *(kernel.lines() for kernel in kernels),
         *row_launcher.shared_functions(plan),
         row_launcher.forward_lines(plan),
@@ -61,14 +68,26 @@ def _as_isort_does(name: str) -> list[tuple[int, str]]:
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
-def _imports(functions: list[str]) -> list[str]:
+def _row_text(kernel: RowKernel, planned: Planned) -> RowKernelText:
+    """What a value stands for has its name and is the gradient of the same."""
+    hints = {**planned.hints, **_moved(planned.hints, kernel)}
+    gradient_of = {**planned.gradient_of, **_moved(planned.gradient_of, kernel)}
+    texts = {Form.WHOLE: RowKernelText, Form.PIECES: LongRowKernelText, Form.TILES: TileKernelText}
+    return texts[kernel.form](kernel.plan, hints, gradient_of)
+
+
+def _moved(known: Mapping[Value, T], kernel: RowKernel) -> dict[Value, T]:
+    """What is known of values, for those that stand for them."""
+    return {new: known[old] for new, old in kernel.renamed.items() if old in known}
+
+
+def _imports(functions: list[str], *ligers: str) -> list[str]:
     lines = [
         "import torch",
         "import triton",
         "import triton.language as tl",
         "",
-        "from liger_kernel.ops.utils import calculate_settings",
-        "from liger_kernel.ops.utils import device_context",
+        *(f"from liger_kernel.ops.utils import {name}" for name in ligers),
     ]
     if not functions:
         return lines

@@ -37,6 +37,10 @@ class RowExpressions(Expressions):
         function = {"row_sum": "tl.sum", "row_max": "tl.max", "row_min": "tl.min"}[operation]
         return f"{function}({text}, axis=1, keep_dims=True)"
 
+    def operand(self, value: Value) -> str:
+        """A value as an operand of a difference: its name, or in parentheses where it needs them."""
+        return self._operand(value, ATOM)
+
     def masked(self, reduction: Value) -> str:
         """The operand, with what the reduction ignores where there is no element."""
         (operand,) = reduction.operands
@@ -45,10 +49,11 @@ class RowExpressions(Expressions):
             return text
         return f"tl.where({self._mask}, {text}, {NEUTRAL[reduction.operation]})"
 
-    def masked_cell(self, operand: Value) -> str:
-        """The summand of a sum over rows."""
+    def masked_cell(self, operand: Value, *along: Extent) -> str:
+        """The summand of a sum over rows, or over rows and columns."""
         text = self._operand(operand, 0)
-        return text if is_zero_beyond(operand, Extent.ROWS) else f"tl.where({self._mask}, {text}, 0.0)"
+        zero = all(is_zero_beyond(operand, extent) for extent in along)
+        return text if zero else f"tl.where({self._mask}, {text}, 0.0)"
 
 
 NEUTRAL = {"row_sum": "0.0", "row_max": 'float("-inf")', "row_min": 'float("inf")'}

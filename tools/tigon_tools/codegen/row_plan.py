@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tigon_tools.codegen.plan import KernelPlan, Tensor
+from tigon_tools.codegen.row_expression import NEUTRAL
 from tigon_tools.codegen.values import Extent, Value
 
 
@@ -14,7 +15,8 @@ class RowKernelPlan(KernelPlan):
     """One kernel, and what its launcher makes of its results.
 
     outputs: what the kernel stores: cells, one number a row, and sums over the rows of one program.
-    partial: names of those sums; the launcher adds the programs' up.
+    partial: names of those sums; the launcher adds the programs' up. everything: those of them that are over the
+        columns as well, one number a program.
     results: what the launcher returns, in order.
     formulas: results that the launcher computes itself, from `sums` and from what it was given.
     sums: a sum over rows, and the name of the output it is the sum of.
@@ -23,11 +25,22 @@ class RowKernelPlan(KernelPlan):
     """
 
     partial: frozenset[str] = frozenset()
+    everything: frozenset[str] = frozenset()
     results: tuple[Tensor, ...] = ()
     formulas: tuple[tuple[Tensor, Value], ...] = ()
     sums: Mapping[Value, str] = field(default_factory=dict)
     shapes: Mapping[str, str] = field(default_factory=dict)
     rank: int | None = None
+
+    @property
+    def reduces_rows(self) -> bool:
+        """Whether a program has to see whole rows."""
+        return any(value.operation in NEUTRAL for value in self.values)
+
+    @property
+    def partial_names(self) -> list[str]:
+        """In the order of the outputs."""
+        return [tensor.name for tensor, _ in self.outputs if tensor.name in self.partial]
 
     def extent(self, name: str) -> Extent:
         """Of an input or output of the kernel."""

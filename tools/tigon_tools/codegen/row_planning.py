@@ -11,6 +11,7 @@ from tigon_tools.codegen.kernel import loads_of
 from tigon_tools.codegen.lowering import Lowering, Traced
 from tigon_tools.codegen.plan import Gradient, Narrow, Tensor
 from tigon_tools.codegen.planning import Planned, Planner
+from tigon_tools.codegen.row_expression import NEUTRAL
 from tigon_tools.codegen.row_lowering import RowLowering
 from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.unsupported import Unsupported
@@ -80,10 +81,15 @@ class RowPlanner(Planner):
                 stored.append((tensor, value))
                 continue
             formulas.append((tensor, value))
+        whole_rows = self._needs_whole_rows([value for _, value in outputs])
+        everything: set[str] = set()
+        for tensor, value in formulas:
             for total in _sums_over_rows(value):
                 if total in sums:
                     continue
                 (operand,) = total.operands
+                if operand.operation == "row_sum" and not whole_rows:
+                    (operand,) = operand.operands
                 _refuse_sums_within([operand])
                 by_column = bool(operand.extent & Extent.COLUMNS)
                 name = f"{tensor.name}_{'partial' if by_column else 'rows'}"
@@ -91,10 +97,23 @@ class RowPlanner(Planner):
                 sums[total] = name
                 if by_column:
                     partial.add(name)
+                    if total.operands[0] is not operand:
+                        everything.add(name)
                 else:
                     shapes[name] = ""
                 stored.append((Tensor(name, Kind.FLOAT, FLOAT32), operand))
-        return self._assembled(direction, outputs, stored, formulas, sums, partial, shapes)
+        plan = self._assembled(direction, outputs, stored, formulas, sums, partial, shapes)
+        return replace(plan, everything=frozenset(everything))
+
+    @staticmethod
+    def _needs_whole_rows(values: list[Value]) -> bool:
+        """Whether a row is reduced for more than a sum of everything."""
+        totals = [total for value in values for total in _sums_over_rows(value)]
+        reduced = {total.operands[0] for total in totals if total.operands[0].operation == "row_sum"}
+        others = [value for value in values if not any(True for _ in _sums_over_rows(value))]
+        inner = [operand for value in reduced for operand in value.operands]
+        inner += [total.operands[0] for total in totals if total.operands[0] not in reduced]
+        return any(value.operation in NEUTRAL for value in reachable([*others, *inner]))
 
     def _assembled(
         self,

@@ -1,0 +1,51 @@
+"""A value as PyTorch computes it in the launcher: what is left to do with the sums over rows."""
+
+from __future__ import annotations
+
+from tigon_tools.codegen.expression import Expressions
+from tigon_tools.codegen.launcher import dtype_expression
+from tigon_tools.codegen.row_plan import RowKernelPlan
+from tigon_tools.codegen.unsupported import Unsupported
+from tigon_tools.codegen.values import Value
+
+
+class HostExpressions(Expressions):
+    """Prints values of the launcher. given: tensors that it has as arguments."""
+
+    def __init__(self, kernel: RowKernelPlan, given: frozenset[str]) -> None:
+        super().__init__(self._known, lambda value: dtype_expression(value.types))
+        self._kernel = kernel
+        self._given = given
+
+    def _known(self, value: Value) -> str | None:
+        name = self._kernel.sums.get(value)
+        if name is None:
+            return None
+        whole = name not in self._kernel.partial or name in self._kernel.everything
+        return f"{name}.sum()" if whole else f"{name}.sum(dim=0)"
+
+    def text(self, value: Value) -> str:
+        return self._known(value) or super().text(value)
+
+    def _divisor(self, value: Value, text: str) -> str:
+        return text
+
+    def _define(self, value: Value) -> tuple[str, int]:
+        atom = 8
+        if value.operation == "load":
+            return f"{value.name}.float()", atom
+        if value.operation == "round":
+            return f"{self._operand(value.operands[0], atom)}.to({self._pointer_type(value)}).float()", atom
+        if value.operation == "convert":
+            return self._operand(value.operands[0], atom), atom
+        return super()._define(value)
+
+    def _call(self, value: Value) -> str:
+        name = {"where": "torch.where"}.get(value.operation, f"torch.{value.operation.removeprefix('tl.')}")
+        if value.operation.removeprefix("tl.") not in _TORCH:
+            raise Unsupported(f"{value.operation} of a sum over rows.")
+        return f"{name}({', '.join(self._operand(operand, 0) for operand in value.operands)})"
+
+
+_TORCH = frozenset("where exp log sqrt rsqrt abs tanh sigmoid maximum minimum".split())
+"""Functions that PyTorch has under the name they have here."""
