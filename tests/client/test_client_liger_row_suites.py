@@ -47,7 +47,44 @@ REFERENCES = {
         f"def sum_norm(x, r, w, eps: float = 1e-6, offset: float = 0.0):\n    s = x + r\n{NORM.format(x='s')}, s\n",
         {"x": (2, 4, 64), "r": (2, 4, 64), "w": (64,)},
     ),
+    "powers_norm": (
+        "def powers_norm(x, w, b, eps: float = 1e-6):\n    def normal(u):\n"
+        "        return u * torch.rsqrt(u.pow(2).mean(-1, keepdim=True) + eps)\n\n    h = x.float()\n"
+        "    return (w[0] * normal(h**3) + w[1] * normal(h**2) + w[2] * normal(h) + b).to(x.dtype)\n",
+        {"x": (2, 4, 64), "w": (3,), "b": (1,)},
+    ),
+    "log_divergence": (
+        'def log_divergence(x, y):\n    return F.kl_div(x, y, reduction="batchmean", log_target=True)\n',
+        {"x": (8, 64), "y": (8, 64)},
+    ),
+    "labelled_variation": (
+        "def labelled_variation(x, y, label, ignore_index: int = -100):\n    kept = label != ignore_index\n"
+        "    total = torch.where(kept.unsqueeze(1), 0.5 * torch.abs(x - y), 0.0)\n"
+        "    return total.sum() / kept.sum().clamp(min=1)\n",
+        {"x": (8, 64), "y": (8, 64), "label": (8,)},
+    ),
+    "labelled_shannon": (
+        "def labelled_shannon(x, y, label, beta: float = 0.5, ignore_index: int = -100):\n"
+        "    p, q = torch.exp(x.float()), torch.exp(y.float())\n    m = torch.log((1 - beta) * p + beta * q)\n"
+        "    loss = (beta * q * (y - m) + (1 - beta) * p * (x - m)).sum(-1)\n    kept = label != ignore_index\n"
+        "    return (torch.where(kept, loss, 0.0).sum() / kept.sum().clamp(min=1)).to(x.dtype)\n",
+        {"x": (8, 64), "y": (8, 64), "label": (8,)},
+    ),
+    "capped_entropy": (
+        "def capped_entropy(x, label, ignore_index: int = -100, scale: float = 1e-4, smoothing: float = 0.1, "
+        "softcap: float = 30.0):\n"
+        "    h = softcap * torch.tanh(x.float() / softcap)\n    lse = torch.logsumexp(h, -1)\n"
+        "    kept = label != ignore_index\n"
+        "    picked = torch.gather(h, -1, torch.where(kept, label, 0).unsqueeze(-1)).squeeze(-1)\n"
+        "    z = scale * lse**2\n    loss = lse - (1.0 - smoothing) * picked - smoothing * h.mean(-1) + z\n"
+        "    count = kept.sum().clamp(min=1)\n"
+        "    loss, z = (torch.where(kept, rows, 0.0).sum() / count for rows in (loss, z))\n"
+        "    return loss.to(x.dtype), z.to(x.dtype)\n",
+        {"x": (8, 64), "label": (8,)},
+    ),
 }
+NOT_DIFFERENTIATED = {"y": "float32", "label": "int64"}
+"""Inputs that take no gradient: targets and labels."""
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +97,15 @@ def scaffolded(
     with connected(portal, root, "2026-07-28") as session:
         session.human = approve
         for name, (code, shapes) in REFERENCES.items():
-            inputs = [{"name": tensor, "shape": list(shape)} for tensor, shape in shapes.items()]
+            inputs = [
+                {"name": tensor, "shape": list(shape)}
+                | (
+                    {"dtype": NOT_DIFFERENTIATED[tensor], "requires_grad": False}
+                    if tensor in NOT_DIFFERENTIATED
+                    else {}
+                )
+                for tensor, shape in shapes.items()
+            ]
             reference = {"source": HEADER + code, "entry": name, "inputs": inputs}
             profile = {"operation_name": name, "reference": reference}
             emitted = session.works("emit_profile", workflow="liger-kernel-dev", profile=profile)
@@ -98,6 +143,31 @@ float64 as these (0.052 and 0.027 at 2 × 8 × 64). Liger's own kernel fails the
             "test_correctness and llama",
             "LigerFusedAddRMSNormFunction=ligers_signatures:FusedAddRMSNorm",
             "",
+        ),
+        ("test_poly_norm.py", "poly_norm", "LigerPolyNormFunction=ligers_signatures:PolyNorm", ""),
+        (
+            "test_kl_div.py",
+            "test_correctness and 1271 and batchmean and True and dtype1 and not last",
+            "LigerKLDivLossFunction=ligers_signatures:KLDivLoss",
+            "1 passed",
+        ),
+        (
+            "test_tvd.py",
+            "ignore_index and batchmean and 1271 and dtype1 and 100",
+            "LigerTVDLossFunction=ligers_signatures:TVDLoss",
+            "1 passed",
+        ),
+        (
+            "test_jsd.py",
+            "(functional and 1271 and dtype1) or all_indices",
+            "LigerJSDFunction=ligers_signatures:JSD",
+            "3 passed",
+        ),
+        (
+            "test_cross_entropy.py",
+            "test_correctness_functional",
+            "LigerCrossEntropyFunction=ligers_signatures:CrossEntropy",
+            "4 passed",
         ),
     ],
 )

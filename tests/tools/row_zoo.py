@@ -71,6 +71,24 @@ ROW_ZOO: dict[str, tuple[str, tuple[InputSpec, ...]]] = {
         "    return (beta * p * (x - log_m) + (1 - beta) * q * (y - log_m)).sum() / x.shape[0]",
         (*tensors(x=ROWS), TARGET),
     ),
+    "poly_norm": (
+        "def f(x, w, b, eps: float = 1e-6):\n    def normal(u):\n"
+        "        return u * torch.rsqrt(u.pow(2).mean(-1, keepdim=True) + eps)\n\n"
+        "    h = x.float()\n"
+        "    return (w[0] * normal(h**3) + w[1] * normal(h**2) + w[2] * normal(h) + b).to(x.dtype)",
+        tensors(x=(2, 4, 64), w=(3,), b=(1,)),
+    ),
+    "labelled_total_variation": (
+        "def f(x, y, label, ignore_index: int = -100):\n    kept = label != ignore_index\n"
+        "    total = torch.where(kept.unsqueeze(1), 0.5 * torch.abs(x - y), 0.0)\n"
+        "    return total.sum() / kept.sum().clamp(min=1)",
+        (*tensors(x=ROWS), TARGET, LABEL),
+    ),
+    "labelled_elements": (
+        "def f(x, label, ignore_index: int = -100):\n"
+        "    return torch.where((label != ignore_index).unsqueeze(1), F.silu(x), 0.0)",
+        (*tensors(x=ROWS), LABEL),
+    ),
     "mse": ("def f(x, y):\n    return F.mse_loss(x, y)", tensors(x=ROWS, y=ROWS)),
     "cross_entropy": (
         "def f(x, label):\n    return F.cross_entropy(x, label, ignore_index=-100)",
@@ -80,6 +98,14 @@ ROW_ZOO: dict[str, tuple[str, tuple[InputSpec, ...]]] = {
         "def f(x, label):\n    lse = torch.logsumexp(x.float(), -1)\n"
         "    picked = torch.gather(x.float(), -1, label.unsqueeze(-1)).squeeze(-1)\n"
         "    return (lse - picked + 1e-4 * lse**2).mean()",
+        (*tensors(x=ROWS), LABEL),
+    ),
+    "smoothed_cross_entropy": (
+        "def f(x, label, ignore_index: int = -100, smoothing: float = 0.1, softcap: float = 30.0):\n"
+        "    h = softcap * torch.tanh(x.float() / softcap)\n    kept = label != ignore_index\n"
+        "    picked = torch.gather(h, -1, torch.where(kept, label, 0).unsqueeze(-1)).squeeze(-1)\n"
+        "    loss = torch.logsumexp(h, -1) - (1.0 - smoothing) * picked - smoothing * h.mean(-1)\n"
+        "    return (torch.where(kept, loss, 0.0).sum() / kept.sum().clamp(min=1)).to(x.dtype)",
         (*tensors(x=ROWS), LABEL),
     ),
     "entropy": (

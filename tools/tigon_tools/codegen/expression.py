@@ -74,7 +74,7 @@ class Expressions:
         if value.is_constant:
             return self._constant(value, argument=True)
         if operation in ("load", "scalar", "size"):
-            return value.name, _ATOM
+            return (value.name if value.element is None else f"{value.name}[{value.element}]"), _ATOM
         if operation in _OPERATORS:
             return self._infix(value)
         if operation == "negate" and operands[0].operation in ("multiply", "divide"):

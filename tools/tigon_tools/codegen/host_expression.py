@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from tigon_tools.codegen.expression import Expressions
 from tigon_tools.codegen.launcher import dtype_expression
+from tigon_tools.codegen.row_expression import ATOM
 from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import Value
+from tigon_tools.codegen.vectors import VECTOR
 
 
 class HostExpressions(Expressions):
@@ -31,21 +33,30 @@ class HostExpressions(Expressions):
         return text
 
     def _define(self, value: Value) -> tuple[str, int]:
-        atom = 8
         if value.operation == "load":
-            return f"{value.name}.float()", atom
+            return f"{super()._define(value)[0]}.float()", ATOM
+        if value.operation == VECTOR:
+            if any(operand.is_constant for operand in value.operands):
+                raise Unsupported("an element of a small vector that the operation does not use.")
+            return f"torch.stack(({', '.join(self._operand(operand, 0) for operand in value.operands)}))", ATOM
         if value.operation == "round":
-            return f"{self._operand(value.operands[0], atom)}.to({self._pointer_type(value)}).float()", atom
+            return f"{self._operand(value.operands[0], ATOM)}.to({self._pointer_type(value)}).float()", ATOM
         if value.operation == "convert":
-            return self._operand(value.operands[0], atom), atom
+            return self._operand(value.operands[0], ATOM), ATOM
         return super()._define(value)
 
     def _call(self, value: Value) -> str:
-        name = {"where": "torch.where"}.get(value.operation, f"torch.{value.operation.removeprefix('tl.')}")
+        if value.operation in _BOUNDS and any(operand.is_constant for operand in value.operands):
+            bound, bounded = sorted(value.operands, key=lambda operand: not operand.is_constant)
+            return f"{self._operand(bounded, ATOM)}.clamp({_BOUNDS[value.operation]}={self._operand(bound, 0)})"
+        name = f"torch.{value.operation.removeprefix('tl.')}"
         if value.operation.removeprefix("tl.") not in _TORCH:
             raise Unsupported(f"{value.operation} of a sum over rows.")
         return f"{name}({', '.join(self._operand(operand, 0) for operand in value.operands)})"
 
 
-_TORCH = frozenset("where exp log sqrt rsqrt abs tanh sigmoid maximum minimum".split())
+_TORCH = frozenset("where exp log sqrt rsqrt abs tanh sigmoid relu clamp maximum minimum".split())
 """Functions that PyTorch has under the name they have here."""
+
+_BOUNDS = {"maximum": "min", "minimum": "max"}
+"""PyTorch's maximum takes no number; the parameter of `clamp` that does the same."""

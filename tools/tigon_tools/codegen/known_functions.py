@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tigon_tools.codegen.constants import INVERSE_SQRT_2_PI
 from tigon_tools.codegen.values import Value
 
@@ -12,7 +14,39 @@ def known_function(value: Value) -> tuple[str, Value] | None:
         return _of_product(*value.operands)
     if value.operation == "where":
         return _of_choice(*value.operands)
+    if value.operation == "add":
+        return _of_sum(*value.operands)
     return None
+
+
+def largest_of_row(value: Value) -> Value | None:
+    """The row's largest that a value is: itself, or 0 in its place where it is infinite, as logsumexp has it."""
+    if value.operation == "row_max":
+        return value
+    if value.operation != "where" or not value.operands[1].equals(0):
+        return None
+    condition, _, largest = value.operands
+    of_largest = largest.operation == "row_max" and condition.operation == "equal"
+    if of_largest and condition.operands[0].operation == "tl.abs" and condition.operands[0].operands[0] is largest:
+        return largest if condition.operands[1].equals(math.inf) else None
+    return None
+
+
+def exponentials_below(total: Value) -> tuple[Value, Value] | None:
+    """A row's sum of exp(x - y), y of the row's largest x: x, and y."""
+    if total.operation != "row_sum" or total.operands[0].operation not in ("exp", "tl.exp"):
+        return None
+    (exponent,) = total.operands[0].operands
+    if exponent.operation != "subtract":
+        return None
+    element, shift = exponent.operands
+    largest = largest_of_row(shift)
+    return (element, shift) if largest is not None and largest.operands[0] is element else None
+
+
+def _of_sum(logarithm: Value, shift: Value) -> tuple[str, Value] | None:
+    found = exponentials_below(logarithm.operands[0]) if logarithm.operation == "tl.log" else None
+    return ("logsumexp", found[0]) if found is not None and found[1] is shift else None
 
 
 def _of_product(x: Value, y: Value) -> tuple[str, Value] | None:

@@ -7,6 +7,7 @@ sum of exponentials less it, softmax's two steps, are made in one pass.
 
 from __future__ import annotations
 
+from tigon_tools.codegen.known_functions import exponentials_below, largest_of_row
 from tigon_tools.codegen.row_expression import NEUTRAL, RowExpressions, levels
 from tigon_tools.codegen.row_kernel import RowKernelText, row_numbers
 from tigon_tools.codegen.values import Extent, Value
@@ -95,12 +96,12 @@ class LongRowKernelText(RowKernelText):
     def _online_step(self, largest: Value, total: Value) -> list[str]:
         """Milakov and Gimelshein (arXiv:1805.02867): the sum so far is scaled whenever the largest grows."""
         name, sum_name = self._names.name(largest), self._names.name(total)
-        (exponential,) = total.operands
-        function = exponential.operation
+        function = total.operands[0].operation
+        magnitude = "tl.abs(running_max)" if _masks_infinity(total) else "-running_max"
         element = self._expressions.operand(largest.operands[0])
         return [
             f"running_max = tl.maximum({name}, {RowExpressions.reduced('row_max', self._expressions.masked(largest))})",
-            'shift = tl.where(running_max == float("-inf"), 0.0, running_max)  # inf - inf is NaN',
+            f'shift = tl.where({magnitude} == float("inf"), 0.0, running_max)  # inf - inf is NaN',
             f"{sum_name} *= {function}({name} - shift)",
             f"{sum_name} += tl.sum(tl.where({self._mask}, {function}({element} - shift), 0.0), axis=1, keep_dims=True)",
             f"{name} = running_max",
@@ -129,15 +130,17 @@ def _online_sums(order: list[Value], level: dict[Value, int]) -> dict[Value, Val
     """By the largest of a row, the sum over exp of the row less it."""
     found: dict[Value, Value] = {}
     for value in order:
-        if value.operation != "row_sum" or value.operands[0].operation not in ("exp", "tl.exp"):
-            continue
-        (exponent,) = value.operands[0].operands
-        if exponent.operation != "subtract":
-            continue
-        element, largest = exponent.operands
-        if largest.operation == "row_max" and largest.operands[0] is element and level[value] == level[largest] + 1:
+        below = exponentials_below(value)
+        largest = largest_of_row(below[1]) if below is not None else None
+        if largest is not None and level[value] == level[largest] + 1:
             found.setdefault(largest, value)
     return found
+
+
+def _masks_infinity(total: Value) -> bool:
+    """Whether an infinite largest counts as 0, so that exp(inf) makes the sum infinite and not NaN."""
+    below = exponentials_below(total)
+    return below is not None and below[1].operation == "where"
 
 
 def _within_columns(wanted: list[Value]) -> set[Value]:

@@ -219,10 +219,9 @@ class Lowering:
     def _view(self, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
         source_node = node.all_input_nodes[0]
         source = known[source_node]
-        before = tuple(source_node.meta["val"].shape)
-        after = tuple(node.meta["val"].shape)
-        if "expand" in str(node.target) or source.value.uniform or _strip(before) == _strip(after):
+        if source.value.uniform or not _renumbers(node):
             return source
+        before, after = _shapes(node)
         added = _added_dims(before, after)
         if added is None or source.value.operation != "load" or source.added_dims:
             raise Unsupported(
@@ -251,6 +250,24 @@ def kind_of(dtype: torch.dtype) -> Kind:
     if dtype.is_complex:
         raise Unsupported(f"{dtype} tensors have no Triton counterpart.")
     return Kind.BOOL if dtype == torch.bool else Kind.INT
+
+
+def _shapes(view: fx.Node) -> tuple[Dims, Dims]:
+    return tuple(view.all_input_nodes[0].meta["val"].shape), tuple(view.meta["val"].shape)
+
+
+def _renumbers(view: fx.Node) -> bool:
+    """Whether elements have other numbers afterwards: more than leading ones come or go."""
+    before, after = _shapes(view)
+    return "expand" not in str(view.target) and _strip(before) != _strip(after)
+
+
+def moves_elements(node: fx.Node) -> bool:
+    """A view of something computed (of what is loaded, the launcher makes it) that a point-wise kernel cannot follow."""
+    packet = str(node.target).rsplit(".", 1)[0]
+    if packet not in _VIEWS or node.all_input_nodes[0].op == "placeholder":
+        return False
+    return node.all_input_nodes[0].meta["val"].numel() > 1 and _renumbers(node)
 
 
 def _strip(shape: Dims) -> Dims:

@@ -10,7 +10,7 @@ from torch import fx
 
 from tigon_tools.codegen.free_names import derived, names_of_the_file, with_free_names
 from tigon_tools.codegen.kernel import loads_of
-from tigon_tools.codegen.lowering import Lowering, Traced
+from tigon_tools.codegen.lowering import Lowering, Traced, moves_elements
 from tigon_tools.codegen.naming import Namer
 from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, Narrow, OpsPlan, Scalar, Tensor
 from tigon_tools.codegen.unsupported import Unsupported
@@ -50,9 +50,9 @@ def plan_file(
 
 
 def needs_rows(op: TracedOperation) -> bool:
-    """Something is reduced: in the forward, or for the gradient of what is broadcast."""
-    graphs = (op.forward.graph, op.backward.graph)
-    return any(is_reduction(node) for graph in graphs for node in graph.nodes)
+    """Something is reduced, in the forward or for the gradient of what is broadcast, or computed once a row."""
+    nodes = [node for graph in (op.forward.graph, op.backward.graph) for node in graph.nodes]
+    return any(is_reduction(node) or moves_elements(node) for node in nodes)
 
 
 def _broadcasts(shape: tuple[int, ...], space: tuple[int, ...]) -> bool:

@@ -65,10 +65,14 @@ class RowKernelText(KernelText):
         return kernel_tensors(self._plan)
 
     def _assign_loads(self) -> None:
-        values = {value.name: value for value in self._plan.values if value.operation == "load"}
         for tensor in self._tensors():
-            if tensor.name in values:
-                self._names.assign(values[tensor.name], self._value_name(tensor))
+            for value in self._loads_of(tensor):
+                element = "" if value.element is None else f"_{value.element}"
+                self._names.assign(value, f"{self._value_name(tensor)}{element}")
+
+    def _loads_of(self, tensor: Tensor) -> list[Value]:
+        """One, or the elements of a small vector."""
+        return [v for v in self._plan.values if v.operation == "load" and v.name == tensor.name]
 
     def _name_outputs(self) -> None:
         """A sum over rows goes by its tensor's name, so its summand does not."""
@@ -236,14 +240,13 @@ class RowKernelText(KernelText):
     def _load_lines(self, *extents: Extent, only: Sequence[str] | None = None, policy: str = "") -> list[str]:
         """policy: of the cache, for what is read twice."""
         lines = []
-        values = {value.name: value for value in self._plan.values if value.operation == "load"}
-        for tensor in self._tensors():
-            value = values.get(tensor.name)
-            if value is None or value.extent not in extents or (only is not None and tensor.name not in only):
+        for value in (value for tensor in self._tensors() for value in self._loads_of(tensor)):
+            if value.extent not in extents or (only is not None and value.name not in only):
                 continue
             cast = ".to(tl.float32)" if value.kind is Kind.FLOAT else ""
             hint = f', eviction_policy="{policy}"' if policy and value.extent == Extent.CELLS else ""
-            lines.append(f"{self._value_name(tensor)} = tl.load({self._place(tensor.name, value.extent)}{hint}){cast}")
+            place = self._place(value.name, value.extent) + (f" + {value.element}" if value.element else "")
+            lines.append(f"{self._names.given(value)} = tl.load({place}{hint}){cast}")
         return lines
 
     def _place(self, name: str, extent: Extent) -> str:

@@ -72,6 +72,12 @@ class RowLaunch:
                 f'    raise ValueError(f"{tensor.name} has {{{tensor.name}.numel()}} elements, and a row {{n_cols}}")',
                 f"{tensor.name} = {tensor.name}.contiguous()",
             ]
+        for name, count in plan.elements.items():
+            lines += [
+                f"if {name}.numel() != {count}:",
+                f'    raise ValueError(f"{name} has {{{name}.numel()}} elements, not {count}")',
+                f"{name} = {name}.contiguous()",
+            ]
         lines += [f"{tensor.name} = {tensor.name}.reshape(-1).contiguous()" for tensor in plan.named(Extent.ROWS)]
         return lines
 

@@ -18,6 +18,7 @@ from tigon_tools.codegen.lowering import Lowering, Traced, kind_of
 from tigon_tools.codegen.row_ops import SPECIAL, reduced_dims
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import Extent, FloatTypes, Kind, Value
+from tigon_tools.codegen.vectors import is_picked_from, lowered, vector
 from tigon_tools.trace.axes import axes_of
 from tigon_tools.trace.reference import FLOATING
 from tigon_tools.trace.sizes import SIZES, UNKNOWN
@@ -56,6 +57,8 @@ class RowLowering(Lowering):
         """
         example = placeholder.meta["val"]
         axes = axes_of(example.shape, self.space, str(example.dtype)[6:])
+        if is_picked_from(placeholder):
+            return self._bind_vector(name, placeholder, types)
         if axes is None:
             raise Unsupported(f"`{name}` of shape {tuple(example.shape)} has no place in {self.space}.")
         return self.bind(name, placeholder, tuple(() if axis is None else (axis,) for axis in axes), types)
@@ -73,6 +76,14 @@ class RowLowering(Lowering):
         # What is saved follows the inputs that it was made of; a statistic in float32 follows nothing.
         return Traced(value, types, types - frozenset(FLOATING))
 
+    def _bind_vector(self, name: str, placeholder: fx.Node, types: FloatTypes | None) -> Traced:
+        example = placeholder.meta["val"]
+        kind, values = kind_of(example.dtype), self.arithmetic.values
+        elements = [values.load(name, kind, Extent.ONE, element) for element in range(example.numel())]
+        self.dimensions[placeholder] = ((),)
+        types = self.own_types(name, example) if types is None else types
+        return Traced(vector(values, elements), types, types - frozenset(FLOATING))
+
     def _extent(self, name: str, dimensions: tuple[Dimension, ...]) -> Extent:
         axes = {axis for dimension in dimensions for axis in dimension}
         rows = axes - {self.last}
@@ -82,6 +93,10 @@ class RowLowering(Lowering):
 
     def _lower(self, node: fx.Node, known: Mapping[fx.Node, Traced]) -> Traced:
         packet = str(node.target).rsplit(".", 1)[0]
+        picked = lowered(self.arithmetic.values, node, known, super()._lower)
+        if picked is not None:
+            self.dimensions[node] = tuple(() for _ in node.meta["val"].shape)
+            return picked
         if node.target is operator.getitem:
             source, index = node.args
             assert isinstance(source, fx.Node) and isinstance(index, int)

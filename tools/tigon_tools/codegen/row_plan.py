@@ -21,6 +21,7 @@ class RowKernelPlan(KernelPlan):
     formulas: results that the launcher computes itself, from `sums` and from what it was given.
     sums: a sum over rows, and the name of the output it is the sum of.
     rank: how many dimensions an input has to have; None for any.
+    elements: of small vectors beside the rows, how many each has.
     shapes: of results that are not cells, as Python writes them in the launcher; "" where they are as stored.
     """
 
@@ -30,6 +31,7 @@ class RowKernelPlan(KernelPlan):
     formulas: tuple[tuple[Tensor, Value], ...] = ()
     sums: Mapping[Value, str] = field(default_factory=dict)
     shapes: Mapping[str, str] = field(default_factory=dict)
+    elements: Mapping[str, int] = field(default_factory=dict)
     rank: int | None = None
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -142,10 +143,15 @@ class RowPlanner(Planner):
             formulas=tuple(formulas),
             sums=sums,
             shapes=shapes,
+            elements=self._vectors(kernel_values),
         )
         if stored and not plan.named(Extent.CELLS):
             raise Unsupported(f"the {direction} reads no tensor of the whole shape {self._op.iteration_space}.")
         return plan
+
+    def _vectors(self, values: list[Value]) -> dict[str, int]:
+        picked = {value.name for value in reachable(values) if value.element is not None}
+        return {a.name: math.prod(a.shape or ()) for a in self._op.tensors if a.name in picked}
 
     def _shape_of(self, name: str, value: Value) -> str | None:
         """How the launcher shapes a result that has not one number for each element; None for one that has."""

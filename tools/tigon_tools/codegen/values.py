@@ -46,6 +46,7 @@ class Value:
     uniform: the same for every element; computed from scalars alone.
     types: for "round", what it rounds to.
     extent: for a tensor what it has, for the rest what its operands have together, less what is reduced.
+    element: for "load": which one of a small vector that is no part of the rows.
     """
 
     operation: str
@@ -56,6 +57,7 @@ class Value:
     uniform: bool = False
     types: FloatTypes = frozenset()
     extent: Extent = Extent.ONE
+    element: int | None = None
 
     @property
     def is_constant(self) -> bool:
@@ -85,8 +87,8 @@ class Values:
 
     _known: dict[tuple[object, ...], Value] = field(default_factory=dict)
 
-    def load(self, name: str, kind: Kind, extent: Extent = Extent.CELLS) -> Value:
-        return self._intern(Value("load", kind=kind, name=name, extent=extent))
+    def load(self, name: str, kind: Kind, extent: Extent = Extent.CELLS, element: int | None = None) -> Value:
+        return self._intern(Value("load", kind=kind, name=name, extent=extent, element=element))
 
     def size(self, name: str) -> Value:
         """`n_rows` or `n_cols`: a number that the launcher knows."""
@@ -119,7 +121,7 @@ class Values:
         operands = tuple(id(operand) for operand in value.operands)
         key = (
             value.operation, operands, value.kind, value.name, type(value.constant), constant, sign, value.types,
-            value.extent,
+            value.extent, value.element,
         )  # fmt: skip
         return self._known.setdefault(key, value)
 

@@ -1,8 +1,9 @@
 """What is kept for the backward: the min-cut partitioner's choice, corrected.
 
-Two corrections: a value that scalars alone decide is never kept, and where keeping inputs costs no
-more bytes than what it chose, the inputs are kept, since they are alive anyway and point-wise work is
-cheaper than memory traffic.
+Three corrections: a value that scalars alone decide is never kept; one number that a whole tensor was reduced to
+always is, since whatever needs it would have to wait for another pass over that tensor; and where keeping
+inputs moves no more bytes than what it chose, the inputs are kept, since they are alive anyway and point-wise
+work is cheaper than memory traffic. An input is read again; anything else but an output is written before that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 from torch._functorch.partitioners import _extract_fwd_bwd_modules, min_cut_rematerialization_partition
+from torch.utils.checkpoint import CheckpointPolicy
 
 from tigon_tools.trace.modes import CAST
 from tigon_tools.trace.operation import EXPLICIT_CAST
@@ -23,6 +25,7 @@ _CONVERT = torch.ops.prims.convert_element_type.default
 def partition(joint: fx.GraphModule, joint_inputs: Any, *, num_fwd_outputs: int, **kwargs: Any) -> Any:
     """Forward and backward modules of a joint graph; called by AOTAutograd as its `partition_fn`."""
     _mark_casts(joint)
+    _keep_totals(joint)
     forward, backward = min_cut_rematerialization_partition(
         joint, joint_inputs, num_fwd_outputs=num_fwd_outputs, **kwargs
     )
@@ -52,6 +55,13 @@ def _mark_casts(joint: fx.GraphModule) -> None:
     joint.recompile()
 
 
+def _keep_totals(joint: fx.GraphModule) -> None:
+    """The partitioner looks at sizes only, and would count eight labels twice rather than keep their number."""
+    for node in joint.graph.nodes:
+        if node.op == "call_function" and _elements(node) == 1 and not is_pointwise(node):
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+
+
 def _is_scalar(node: fx.Node) -> bool:
     value = node.meta.get("val")
     return (
@@ -65,6 +75,7 @@ def _prefer_inputs(joint: fx.GraphModule, saved: list[fx.Node], outputs: Collect
     Inputs do where everything between them, or statistics of their rows, and what was chosen is point-wise. An
     output is there anyway, so no statistics are kept to spare it.
     """
+    free = max((_bytes([n]) for n in joint.graph.find_nodes(op="placeholder")), default=0) // SMALL
     chosen: list[fx.Node] = []
     for node in saved:
         replacement: list[fx.Node] | None = [node]
@@ -72,22 +83,30 @@ def _prefer_inputs(joint: fx.GraphModule, saved: list[fx.Node], outputs: Collect
             sources = _sources(node)
             if sources is not None and node in outputs and any(n.op != "placeholder" for n in sources):
                 sources = None
-            if _is_scalar(node) or (sources is not None and _bytes(_large(sources, node)) <= _bytes([node])):
+            if _is_scalar(node) or (sources is not None and _costs_no_more(sources, node, outputs, free)):
                 replacement = sources
         chosen.extend(n for n in replacement or [node] if n not in chosen)
     intermediates = [n for n in chosen if n.op != "placeholder"]
     if intermediates:
         # Several intermediates of the same inputs: together the inputs may be the cheaper choice.
         sources = _all_sources(intermediates)
-        if sources is not None and _bytes(sources) <= _bytes(intermediates):
+        if sources is not None and _bytes(sources) <= sum(_moved(node, outputs) for node in intermediates):
             chosen = [n for n in chosen if n.op == "placeholder"]
             chosen.extend(n for n in sources if n not in chosen)
     order = {node: position for position, node in enumerate(joint.graph.nodes)}
     return sorted(chosen, key=lambda n: order[n])
 
 
-def _large(sources: Sequence[fx.Node], beside: fx.Node) -> list[fx.Node]:
-    return [n for n in sources if _elements(n) > _elements(beside) // SMALL]
+def _costs_no_more(sources: Sequence[fx.Node], node: fx.Node, outputs: Collection[fx.Node], free: int) -> bool:
+    """free: bytes of inputs that count as nothing beside the largest input."""
+    large = [n for n in sources if _elements(n) > _elements(node) // SMALL]
+    moved = _bytes(large)
+    return moved <= _moved(node, outputs) or (moved <= free and all(n.op == "placeholder" for n in large))
+
+
+def _moved(node: fx.Node, outputs: Collection[fx.Node]) -> int:
+    """Bytes that keeping it costs: written by the forward, unless it is an output, and read by the backward."""
+    return _bytes([node]) * (1 if node in outputs else 2)
 
 
 def _all_sources(nodes: Sequence[fx.Node]) -> list[fx.Node] | None:
