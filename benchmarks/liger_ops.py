@@ -23,8 +23,8 @@ class Op:
     """One op of Liger's.
 
     source: the reference, whose function is called `f`.
-    inputs: kinds of its arguments: "cells" (rows, columns), "columns", "one", "logits" (log-probabilities that take a
-        gradient), "target" (probabilities or log-probabilities that take none), "labels".
+    inputs: kinds of its arguments: "cells" (rows, columns), "columns", "one", "three", "logits" (log-probabilities
+        that take a gradient), "target" (probabilities or log-probabilities that take none), "labels".
     liger: from `liger_kernel.ops` and the inputs to Liger's result.
     forward: tensors of the whole shape that a forward has to read and write.
     backward: those of a backward.
@@ -79,6 +79,13 @@ OPS: dict[str, Op] = {
         2,
         3,
     ),
+    "rms_norm_gemma": Op(
+        f"def f(x, w, eps: float = 1e-6):\n{_NORM.format(x='x')}    return ((1.0 + w.float()) * h).to(x.dtype)\n",
+        ("cells", "columns"),
+        lambda x, w: _function("rms_norm", "LigerRMSNormFunction")(x, w, 1e-6, 1.0, "gemma", True, None),
+        2,
+        3,
+    ),
     "fused_add_rms_norm": Op(
         f"def f(x, r, w, eps: float = 1e-6):\n    s = x + r\n{_NORM.format(x='s')}    return w * h.to(x.dtype), s\n",
         ("cells", "cells", "columns"),
@@ -99,6 +106,15 @@ OPS: dict[str, Op] = {
         "def f(x, alpha, gamma, beta):\n    return gamma * torch.tanh(alpha * x) + beta\n",
         ("cells", "one", "columns", "columns"),
         lambda x, a, g, b: _function("dyt", "LigerDyTFunction")(x, a, g, b),
+        2,
+        3,
+    ),
+    "poly_norm": Op(
+        "def f(x, w, b, eps: float = 1e-6):\n    def normal(u):\n"
+        "        return u * torch.rsqrt(u.pow(2).mean(-1, keepdim=True) + eps)\n\n    h = x.float()\n"
+        "    return (w[0] * normal(h**3) + w[1] * normal(h**2) + w[2] * normal(h) + b).to(x.dtype)\n",
+        ("cells", "three", "one"),
+        lambda x, w, b: _function("poly_norm", "LigerPolyNormFunction")(x, w, b, 1e-6, True),
         2,
         3,
     ),
@@ -140,7 +156,7 @@ SIZES = [(4096, 4096), (4096, 16384), (65536, 128), (65536, 1024)]
 
 def make_input(kind: str, rows: int, columns: int) -> torch.Tensor:
     """One argument in bfloat16 on the GPU."""
-    shape = {"columns": (columns,), "one": (1,), "labels": (rows,)}.get(kind, (rows, columns))
+    shape = {"columns": (columns,), "one": (1,), "three": (3,), "labels": (rows,)}.get(kind, (rows, columns))
     if kind == "labels":
         return torch.randint(0, columns, shape, device="cuda")
     value = torch.randn(shape, device="cuda", dtype=torch.bfloat16)
@@ -148,7 +164,7 @@ def make_input(kind: str, rows: int, columns: int) -> torch.Tensor:
         value = torch.log_softmax(value, -1)
     if kind == "target":
         value = torch.softmax(value, -1)
-    return value.requires_grad_(kind in ("cells", "columns", "one", "logits"))
+    return value.requires_grad_(kind in ("cells", "columns", "one", "three", "logits"))
 
 
 def load_generated(name: str, folder: Path) -> Any:
@@ -167,7 +183,7 @@ def load_generated(name: str, folder: Path) -> Any:
 def generated_source(name: str) -> str:
     op = OPS[name]
     arguments = op.source.split("(")[1].split(")")[0].split(", ")
-    shapes = {"columns": (64,), "one": (1,), "labels": (8,)}
+    shapes = {"columns": (64,), "one": (1,), "three": (3,), "labels": (8,)}
     inputs = tuple(
         InputSpec(argument, shapes.get(kind, (8, 64)), "int64" if kind == "labels" else "float32", "target" not in kind)
         for argument, kind in zip(arguments, op.inputs, strict=False)
