@@ -188,6 +188,13 @@ class Arithmetic:
             return self.where(condition.operands[0], y, x)
         if self._is_linear_tail_of_sigmoid(condition, x, y):
             return y
+        if (
+            _asks_for_nan(condition)
+            and x.is_constant
+            and x.constant != x.constant
+            and _passes_nan(y, condition.operands[0])
+        ):
+            return y
         x, y = self._without_relu(condition, x, y)
         kind = promoted(x, y)
         return self.values.make("where", condition, self.convert(x, kind), self.convert(y, kind), kind=kind)
@@ -257,6 +264,20 @@ class Arithmetic:
         if x.is_constant and y.is_constant:
             return self.constant(_FOLD[operation](x.constant, y.constant))
         return self.values.make(operation, x, y, kind=promoted(x, y))
+
+
+def _asks_for_nan(condition: Value) -> bool:
+    return condition.operation == "not_equal" and condition.operands[0] is condition.operands[1]
+
+
+def _passes_nan(value: Value, source: Value) -> bool:
+    """Whether NaN of the source makes NaN of the value, whatever else it is made of."""
+    if value is source:
+        return True
+    if value.operation == "where" and value.operands[0].operation == "equal" and source in value.operands[0].operands:
+        return _passes_nan(value.operands[2], source)  # NaN equals nothing
+    arithmetic = value.operation in ("add", "subtract", "multiply", "divide", "negate", "tl.log", "exp")
+    return arithmetic and any(_passes_nan(operand, source) for operand in value.operands)
 
 
 def promoted(*operands: Value) -> Kind:

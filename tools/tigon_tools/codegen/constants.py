@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 SQRT_2_OVER_PI = 0.7978845608028654
+SQRT_8_OVER_PI = 2 * SQRT_2_OVER_PI
 SQRT_HALF = 0.7071067811865476
 INVERSE_SQRT_2_PI = 0.3989422804014327
 LOG_2 = 0.6931471805599453
@@ -11,6 +12,7 @@ TWO_OVER_SQRT_PI = 1.1283791670955126
 
 NAMED_CONSTANTS = {
     SQRT_2_OVER_PI: ("sqrt_2_over_pi", "sqrt(2 / pi)"),
+    SQRT_8_OVER_PI: ("sqrt_8_over_pi", "sqrt(8 / pi)"),
     SQRT_HALF: ("sqrt_half", "sqrt(1 / 2)"),
     INVERSE_SQRT_2_PI: ("inverse_sqrt_2_pi", "1 / sqrt(2 * pi)"),
     LOG_2: ("log_2", "log(2)"),

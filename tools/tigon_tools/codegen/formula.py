@@ -38,6 +38,8 @@ class _Maths(Expressions):
         mean = _mean(value)
         if mean is not None:
             return f"mean({self._operand(mean, 0)})", atom
+        if value.operation == "load_at":
+            return f"{value.name}[{self._operand(value.operands[0], 0)}]", atom
         if value.operation == "column_index":
             return "column", atom
         if value.operation == "convert" and value.kind is Kind.FLOAT:

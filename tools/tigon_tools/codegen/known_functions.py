@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tigon_tools.codegen.constants import INVERSE_SQRT_2_PI
+from tigon_tools.codegen.constants import INVERSE_SQRT_2_PI, SQRT_8_OVER_PI
 from tigon_tools.codegen.values import Value
 
 
@@ -53,6 +53,8 @@ def _of_product(x: Value, y: Value) -> tuple[str, Value] | None:
     for factor, other in ((x, y), (y, x)):
         if factor.operation == "tl.sigmoid" and factor.operands[0] is other:
             return "silu", other
+        if factor.operation == "tl.sigmoid" and _is_cubic(factor.operands[0], other):
+            return "gelu_tanh", other
         cdf = _cdf(factor)
         if cdf is not None and cdf[1] is other:
             return ("gelu" if cdf[0] == "tl.erf" else "gelu_tanh"), other
@@ -60,6 +62,14 @@ def _of_product(x: Value, y: Value) -> tuple[str, Value] | None:
     if cdf is not None:
         return "cdf", cdf[1]
     return _pdf(x, y)
+
+
+def _is_cubic(argument: Value, x: Value) -> bool:
+    """sqrt(8 / pi) * (x + 0.044715 * x**3), of which the sigmoid is the factor of gelu."""
+    if argument.operation != "multiply" or not argument.operands[0].equals(SQRT_8_OVER_PI):
+        return False
+    polynomial = argument.operands[1]
+    return polynomial.operation == "add" and polynomial.operands[0] is x
 
 
 def _pdf(factor: Value, exponential: Value) -> tuple[str, Value] | None:

@@ -96,7 +96,7 @@ class LongRowKernelText(RowKernelText):
     def _online_step(self, largest: Value, total: Value) -> list[str]:
         """Milakov and Gimelshein (arXiv:1805.02867): the sum so far is scaled whenever the largest grows."""
         name, sum_name = self._names.name(largest), self._names.name(total)
-        function = total.operands[0].operation
+        function = f"tl.{total.operands[0].operation.removeprefix('tl.')}"
         magnitude = "tl.abs(running_max)" if _masks_infinity(total) else "-running_max"
         element = self._expressions.operand(largest.operands[0])
         return [

@@ -170,6 +170,8 @@ class Namer:
         operation, operands = value.operation, value.operands
         if operation in ("load", "scalar", "size"):
             return value.name
+        if operation == "load_at":
+            return f"picked_{value.name}"
         special = self._known_function(value)
         if special is not None:
             return special

@@ -13,6 +13,7 @@ from tigon_tools.codegen.kernel import loads_of
 from tigon_tools.codegen.lowering import Lowering, Traced, moves_elements
 from tigon_tools.codegen.naming import Namer
 from tigon_tools.codegen.plan import Argument, Gradient, KernelPlan, Narrow, OpsPlan, Scalar, Tensor
+from tigon_tools.codegen.sigmoids import with_sigmoids
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import FloatTypes, Kind, Value, reachable
 from tigon_tools.trace.operation import Argument as TracedArgument
@@ -92,7 +93,7 @@ class Planner:
             for saved in self._op.saved
             if saved.kind == "intermediate" and not self._forward[saved.forward.name].value.is_leaf
         ]
-        kept = [self._new_tensor(self._kept_name(s), self._forward[s.forward.name]) for s in intermediates]
+        kept = [self._kept_tensor(self._kept_name(s), self._forward[s.forward.name]) for s in intermediates]
         stored = [*forward_values, *(self._forward[s.forward.name] for s in intermediates)]
         forward = self._kernel("forward", list(zip([*outputs, *kept], [t.value for t in stored], strict=True)))
         gradients, backward = self._plan_backward()
@@ -144,6 +145,10 @@ class Planner:
         tensor = Tensor(name, traced.value.kind, traced.types, self._lowering.added_dims.get(name, ()))
         self._tensors[name] = tensor
         return tensor
+
+    def _kept_tensor(self, name: str, traced: Traced) -> Tensor:
+        """Of an intermediate that is kept for the backward."""
+        return self._new_tensor(name, traced)
 
     def _lower_forward(self) -> list[Traced]:
         bound: dict[str, Traced] = {}
@@ -269,8 +274,26 @@ class Planner:
             value = value.operands[0]
         return value
 
-    def _kernel(self, direction: str, outputs: list[tuple[Tensor, Value]]) -> KernelPlan:
+    def _to_store(self, outputs: list[tuple[Tensor, Value]]) -> list[tuple[Tensor, Value]]:
+        """As a kernel computes it."""
         outputs = [(tensor, self._without_last_rounding(value, tensor)) for tensor, value in outputs]
+        return self._renamed(outputs, with_sigmoids([value for _, value in outputs], self._lowering.arithmetic))
+
+    def _renamed(
+        self, outputs: list[tuple[Tensor, Value]], replaced: Mapping[Value, Value]
+    ) -> list[tuple[Tensor, Value]]:
+        """With others in the place of values; those go by the same names."""
+        hints, gradient_of = self._lowering.hints, self._lowering.gradient_of
+        for old, new in replaced.items():
+            if new is not old and not new.is_leaf:
+                if old in hints:
+                    hints.setdefault(new, hints[old])
+                if old in gradient_of:
+                    gradient_of.setdefault(new, gradient_of[old])
+        return [(tensor, replaced.get(value, value)) for tensor, value in outputs]
+
+    def _kernel(self, direction: str, outputs: list[tuple[Tensor, Value]]) -> KernelPlan:
+        outputs = self._to_store(outputs)
         values = [value for _, value in outputs]
         needed = set(loads_of(values))
         order = [*self._upstream(), *(t.name for t in self._op.tensors)]

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tigon_tools.codegen.expression import Expressions, Name
-from tigon_tools.codegen.values import Extent, Value, reachable
+from tigon_tools.codegen.values import Extent, Kind, Value, reachable
 
 ATOM = 8
 """The level of what needs no parentheses (`expression._ATOM`)."""
+
+FAST = frozenset({"exp"})
+"""Functions that are Triton's own here, though libdevice's are more accurate (`point_ops.LIBDEVICE` says by how much).
+
+Kernels over rows are limited by instructions as much as by memory: libdevice's exp has four times those of `tl.exp`,
+which Liger and Inductor use as well."""
 
 _POLYNOMIAL = frozenset({"multiply", "add", "subtract", "negate", "round", "load", "scalar", "constant"})
 """Operations that make no NaN or infinity of zeros, so that a masked zero stays what it is."""
@@ -17,19 +23,37 @@ _POLYNOMIAL = frozenset({"multiply", "add", "subtract", "negate", "round", "load
 class RowExpressions(Expressions):
     """Prints values of a tile of BLOCK_ROWS × BLOCK_SIZE.
 
-    mask: the name of the tile's mask.
+    mask: the name of the tile's mask. is_cells: whether a tensor has rows, by its name.
     """
 
-    def __init__(self, name: Name, pointer_type: Callable[[Value], str], mask: str) -> None:
+    def __init__(
+        self, name: Name, pointer_type: Callable[[Value], str], mask: str, is_cells: Callable[[str], bool]
+    ) -> None:
         super().__init__(name, pointer_type)
         self._mask = mask
+        self._is_cells = is_cells
 
     def _define(self, value: Value) -> tuple[str, int]:
         if value.operation == "column_index":
             return "col_offsets", ATOM
+        if value.operation == "load_at":
+            return self._picked(value), ATOM
         if value.operation in ("row_sum", "row_max", "row_min"):
             return self.reduced(value.operation, self.masked(value)), ATOM
         return super()._define(value)
+
+    def _call(self, value: Value) -> str:
+        text = super()._call(value)
+        return f"tl.{text}" if value.operation in FAST else text
+
+    def _picked(self, value: Value) -> str:
+        """One element of each row. A column that is none is not read."""
+        (column,) = value.operands
+        index = self._operand(column, ATOM)
+        row = f"row_idx * {value.name}_row_stride + " if self._is_cells(value.name) else ""
+        mask = f"row_mask & ({index} >= 0) & ({index} < n_cols)"
+        cast = ".to(tl.float32)" if value.kind is Kind.FLOAT else ""
+        return f"tl.load({value.name}_ptr + {row}{index}, mask={mask}, other=0){cast}"
 
     @staticmethod
     def reduced(operation: str, text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from tigon_tools.codegen.kernel import OWN_NAMES, KernelText
 from tigon_tools.codegen.plan import Scalar, Tensor
-from tigon_tools.codegen.row_expression import NEUTRAL, RowExpressions
+from tigon_tools.codegen.row_expression import FAST, NEUTRAL, RowExpressions
 from tigon_tools.codegen.row_plan import RowKernelPlan
 from tigon_tools.codegen.values import Extent, Kind, Value, reachable
 
@@ -32,7 +32,13 @@ class RowKernelText(KernelText):
     other_mask = "cell_mask"
 
     def _new_expressions(self) -> RowExpressions:
-        return RowExpressions(self._names.given, self._pointer_type, self._mask)
+        return RowExpressions(self._names.given, self._pointer_type, self._mask, self._is_cells)
+
+    def _is_cells(self, name: str) -> bool:
+        return self._plan.extent(name) == Extent.CELLS
+
+    def functions(self) -> set[str]:
+        return super().functions() - FAST
 
     def lines(self) -> list[str]:
         """The whole function, decorator included."""

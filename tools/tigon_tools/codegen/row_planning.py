@@ -15,6 +15,7 @@ from tigon_tools.codegen.planning import Planned, Planner
 from tigon_tools.codegen.row_expression import NEUTRAL
 from tigon_tools.codegen.row_lowering import RowLowering
 from tigon_tools.codegen.row_plan import RowKernelPlan
+from tigon_tools.codegen.row_sums import simple_sums
 from tigon_tools.codegen.unsupported import Unsupported
 from tigon_tools.codegen.values import Extent, FloatTypes, Kind, Value, reachable
 
@@ -44,6 +45,11 @@ class RowPlanner(Planner):
             traced = replace(traced, types=FLOAT32)
         return super()._new_tensor(name, traced)
 
+    def _kept_tensor(self, name: str, traced: Traced) -> Tensor:
+        """A statistic of the row is a float: it costs nothing beside the row, and the gradients are made of it."""
+        is_statistic = traced.value.kind is Kind.FLOAT and not traced.value.extent & Extent.COLUMNS
+        return self._new_tensor(name, replace(traced, types=FLOAT32) if is_statistic else traced)
+
     def _bind_argument(self, name: str, placeholder: fx.Node) -> Traced:
         return self._lowering.bind_argument(name, placeholder)
 
@@ -52,7 +58,14 @@ class RowPlanner(Planner):
         return self._lowering.bind(name, placeholder, dimensions, types)
 
     def _check_output_shapes(self) -> None:
-        return
+        """A number of the row or of the columns is shaped by the launcher; an element for each is as the inputs are."""
+        for output in self._op.outputs:
+            is_cells = self._forward[output.node.name].value.extent == Extent.CELLS
+            if is_cells and output.shape != self._op.iteration_space:
+                raise Unsupported(
+                    f"output `{output.name}` has shape {output.shape}, the operation as a whole "
+                    f"{self._op.iteration_space}: what has an element for each of the input's has its shape."
+                )
 
     def _narrow(self, outputs: list[Tensor], values: list[Traced]) -> tuple[Narrow, ...]:
         return ()
@@ -67,7 +80,10 @@ class RowPlanner(Planner):
         return gradient
 
     def _kernel(self, direction: str, outputs: list[tuple[Tensor, Value]]) -> RowKernelPlan:
-        outputs = [(tensor, self._without_last_rounding(value, tensor)) for tensor, value in outputs]
+        outputs = self._to_store(outputs)
+        whole_rows = self._needs_whole_rows([value for _, value in outputs])
+        if whole_rows:
+            outputs = self._renamed(outputs, simple_sums([value for _, value in outputs], self._lowering.arithmetic))
         stored: list[tuple[Tensor, Value]] = []
         formulas: list[tuple[Tensor, Value]] = []
         sums: dict[Value, str] = {}
@@ -82,7 +98,6 @@ class RowPlanner(Planner):
                 stored.append((tensor, value))
                 continue
             formulas.append((tensor, value))
-        whole_rows = self._needs_whole_rows([value for _, value in outputs])
         everything: set[str] = set()
         for tensor, value in formulas:
             for total in _sums_over_rows(value):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 class Kind(enum.Enum):
@@ -39,9 +39,9 @@ FloatTypes = frozenset[str]
 class Value:
     """One value of the kernel; identity is equality, see `Values`.
 
-    operation: "load", "scalar", "constant", "round", "convert", an operator ("add", "less"), or the
+    operation: "load", "load_at", "scalar", "constant", "round", "convert", an operator ("add", "less"), or the
         name of a function ("exp", "tanh").
-    name: of the tensor or scalar, for "load" and "scalar".
+    name: of the tensor or scalar, for "load", "load_at" and "scalar".
     constant: for "constant".
     uniform: the same for every element; computed from scalars alone.
     types: for "round", what it rounds to.
@@ -90,6 +90,11 @@ class Values:
     def load(self, name: str, kind: Kind, extent: Extent = Extent.CELLS, element: int | None = None) -> Value:
         return self._intern(Value("load", kind=kind, name=name, extent=extent, element=element))
 
+    def load_at(self, load: Value, column: Value) -> Value:
+        """The one element of each row of a tensor, or of a vector of the columns, that is in a column."""
+        kind, extent = load.kind, column.extent | (load.extent & ~Extent.COLUMNS)
+        return self._intern(Value("load_at", (column,), kind, load.name, extent=extent))
+
     def size(self, name: str) -> Value:
         """`n_rows` or `n_cols`: a number that the launcher knows."""
         return self._intern(Value("size", kind=Kind.INT, name=name, uniform=True))
@@ -112,6 +117,12 @@ class Values:
             extent |= operand.extent
         extent &= ~REDUCED.get(operation, Extent.ONE)
         return self._intern(Value(operation, operands, kind, uniform=uniform, types=types, extent=extent))
+
+    def remade(self, value: Value, operands: tuple[Value, ...]) -> Value:
+        """The same operation of other operands."""
+        if value.operation == "load_at":
+            return self._intern(replace(value, operands=operands))
+        return self.make(value.operation, *operands, kind=value.kind, types=value.types)
 
     def _intern(self, value: Value) -> Value:
         constant: object = value.constant
