@@ -1,123 +1,161 @@
-"""How many elements a program over rows should have, in how many warps, and how many programs; on a GPU.
+"""How a launch over rows is best cut up: the tile, its warps, programs on a multiprocessor, stages; on a GPU.
 
-    python benchmarks/row_launch.py --folder FOLDER [--json FILE] [--ops NAME ...]
+    python benchmarks/row_launch.py --folder FOLDER [--csv FILE] [--ops NAME ...]
 
-For a few of `liger_ops` and sizes: GPU time of the generated forward and backward for each tile (elements a program has
-at least), elements a thread, block (the longest row kept whole) and, where there are sums over rows, programs a
-multiprocessor. bfloat16, everything in turns in one run; compiled in parallel first.
+For `liger_ops` at its sizes: GPU time of the generated forward and backward under each setting, in bfloat16, everything
+in turns in one run; compiled in parallel first. Settings replace what the file's own launch functions would choose.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import itertools
-import json
 import multiprocessing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
-from gpu_time import Call, rotations_for, times_of
-from liger_ops import OPS, load_generated, make_input
+from gpu_time import rotations_for, times_of
+from liger_ops import OPS, SIZES, load_generated, make_input
 
-SIZES = [(65536, 128), (65536, 1024), (16384, 4096), (4096, 16384), (2048, 32768), (1024, 131072)]
-OPS_MEASURED = ["softmax", "rms_norm", "layer_norm", "dyt"]
-TILES = [2048, 4096, 8192]
+OPS_MEASURED = [
+    "softmax",
+    "rms_norm",
+    "fused_add_rms_norm",
+    "layer_norm",
+    "poly_norm",
+    "dyt",
+    "kl_div",
+    "tvd",
+    "jsd",
+    "cross_entropy",
+]
+TILES = [1024, 2048, 4096]
 ELEMENTS_A_THREAD = [4, 8, 16, 32]
-BLOCKS = [2048, 4096, 8192, 16384, 32768]
-PROGRAMS = [1, 2, 4]
+WARPS = [16, 32, 64]
+"""On a multiprocessor, of the programs that make partial sums."""
+STAGES = [1, 3]
+TILE_SHAPES = [(1, 1024), (2, 1024), (4, 1024), (1, 2048), (8, 256), (16, 128)]
 WORKERS = 12
-REPEATS = 7
+REPEATS = 5
 
 
-def settings(columns: int) -> list[tuple[int, int, int]]:
-    """(BLOCK_ROWS, BLOCK_SIZE, num_warps) to try for rows of this length."""
-    whole = 1 << (columns - 1).bit_length()
-    found = []
-    blocks = [whole] if whole <= 4096 else sorted({min(block, whole) for block in BLOCKS})
-    for block in blocks:
-        if block < whole and columns <= 8192:
+@dataclass(frozen=True)
+class Setting:
+    """One way to launch. warps_each: of the multiprocessor; it and stages matter for partial sums alone."""
+
+    block_rows: int
+    block_size: int
+    num_warps: int
+    warps_each: int = 0
+    stages: int = 1
+
+    def apply(self, module: ModuleType) -> None:
+        properties = torch.cuda.get_device_properties("cuda")
+        programs = properties.multi_processor_count * max(self.warps_each // self.num_warps, 1)
+        for name in ("_row_settings", "_tile_settings"):
+            if hasattr(module, name):
+                setattr(module, name, lambda *_: (self.block_rows, self.block_size, self.num_warps))
+        module._max_programs = lambda *_: programs  # type: ignore[attr-defined]
+        module._num_stages = lambda *_: self.stages  # type: ignore[attr-defined]
+
+    def __str__(self) -> str:
+        sums = f"/{self.warps_each}a/{self.stages}s" if self.warps_each else ""
+        return f"{self.block_rows}x{self.block_size}/{self.num_warps}w{sums}"
+
+
+def settings(columns: int, whole: bool, sums: bool) -> Iterator[Setting]:
+    """whole: a program has whole rows. sums: it makes partial sums."""
+    longest = 1 << (columns - 1).bit_length()
+    shapes = {(max(1, tile // longest), longest) for tile in TILES} if whole else set(TILE_SHAPES)
+    for (rows, block), elements in itertools.product(sorted(shapes), ELEMENTS_A_THREAD):
+        warps = rows * block // 32 // elements
+        if not 1 <= warps <= 32 or block > longest:
             continue
-        rows = sorted({max(1, tile // block) for tile in TILES}) if block == whole else [1]
-        for block_rows, elements in itertools.product(rows, ELEMENTS_A_THREAD):
-            warps = block_rows * block // 32 // elements
-            if 1 <= warps <= 32:
-                found.append((block_rows, block, warps))
-    return found
+        for warps_each, stages in itertools.product(WARPS, STAGES) if sums else [(0, 1)]:
+            if warps <= max(warps_each, 16):
+                yield Setting(rows, block, warps, warps_each, stages)
 
 
-def calls(name: str, rows: int, columns: int, folder: Path, rotations: int) -> tuple[dict[str, Call], dict[str, Call]]:
-    module = load_generated(name, folder)
-    op = OPS[name]
-    values = [[make_input(kind, rows, columns).detach() for kind in op.inputs] for _ in range(rotations)]
-    made = []
+Measured = dict[str, Callable[[int], Any]]
+
+
+def calls(name: str, rows: int, columns: int, folder: Path, rotations: int) -> dict[str, Measured]:
+    """By pass and setting."""
+    module, source = load_generated(name, folder), (folder / f"generated_{name}.py").read_text()
     function = module.LigerGeneratedFunction
+    values = [[make_input(kind, rows, columns) for kind in OPS[name].inputs] for _ in range(rotations)]
+    graphs = []
     for inputs in values:
-        inputs = [x.requires_grad_(x.is_floating_point()) for x in inputs]
         output = function.apply(*inputs)
-        output = output if isinstance(output, torch.Tensor) else output[0]
-        upstream = torch.randn_like(output) if output.dim() else torch.ones_like(output)
-        made.append((output, inputs, upstream))
+        outputs = [output] if isinstance(output, torch.Tensor) else list(output)
+        upstream = [torch.randn_like(o) if o.dim() else torch.ones_like(o) for o in outputs]
+        graphs.append((outputs, [x for x in inputs if x.requires_grad], upstream))
 
-    def configured(setting: tuple[int, int, int], programs: int) -> None:
-        count = torch.cuda.get_device_properties("cuda").multi_processor_count * programs
-        module._row_settings = module._tile_settings = lambda *_: setting
-        module._max_programs = lambda *_: count
-
-    def forward(i: int, setting: tuple[int, int, int]) -> Any:
-        configured(setting, 1)
+    def forward(i: int, setting: Setting) -> Any:
+        setting.apply(module)
         return function.apply(*values[i])
 
-    def backward(i: int, setting: tuple[int, int, int], programs: int) -> Any:
-        configured(setting, programs)
-        output, inputs, upstream = made[i]
-        wanted = [x for x in inputs if x.requires_grad]
-        return torch.autograd.grad(output, wanted, upstream, retain_graph=True)
+    def backward(i: int, setting: Setting) -> Any:
+        setting.apply(module)
+        return torch.autograd.grad(*graphs[i], retain_graph=True)
 
-    counts = PROGRAMS if hasattr(module, "_max_programs") else [1]
-    every = settings(columns)
-    forwards = {key(s, 1): lambda i, s=s: forward(i, s) for s in every}  # type: ignore[misc]
-    backwards = {
-        key(s, p): lambda i, s=s, p=p: backward(i, s, p)  # type: ignore[misc]
-        for s, p in itertools.product(every, counts)
-    }
-    return forwards, backwards
-
-
-def key(setting: tuple[int, int, int], programs: int) -> str:
-    block_rows, block, warps = setting
-    return f"{block_rows}x{block}/{warps}w" + (f"/{programs}p" if programs > 1 else "")
+    found: dict[str, Measured] = {}
+    for mode, call in (("forward", forward), ("backward", backward)):
+        launcher = source.split(f"def {name}_{mode}(")[1].split("\ndef ")[0]
+        ways = settings(columns, "_row_settings" in launcher, "_max_programs" in launcher)
+        found[mode] = {str(way): lambda i, call=call, way=way: call(i, way) for way in ways}  # type: ignore[misc]
+    return found
 
 
 def warm(task: tuple[str, int, int, str]) -> str:
     name, rows, columns, folder = task
-    try:
-        forward, backward = calls(name, rows, columns, Path(folder), 1)
-        for call in (*forward.values(), *backward.values()):
-            call(0)
-        torch.cuda.synchronize()
-    except Exception as problem:
-        return f"{name} {rows}x{columns}: {type(problem).__name__}: {problem}"
-    return ""
+    problems = []
+    for mode, ways in calls(name, min(rows, 64), columns, Path(folder), 1).items():
+        for way, call in ways.items():
+            try:
+                call(0)
+            except Exception as problem:
+                problems.append(f"{name} {columns} {mode} {way}: {type(problem).__name__}")
+    return "\n".join(problems)
 
 
-def measure(name: str, rows: int, columns: int, folder: Path) -> dict[str, Any]:
+def measure(name: str, rows: int, columns: int, folder: Path) -> list[dict[str, Any]]:
     rotations = rotations_for(rows * columns * 2 * OPS[name].forward)
-    forward, backward = calls(name, rows, columns, folder, rotations)
-    result: dict[str, Any] = {"op": name, "rows": rows, "columns": columns}
-    for mode, candidates in (("forward", forward), ("backward", backward)):
-        result[mode] = {key: round(t.gpu, 5) for key, t in times_of(candidates, rotations, REPEATS).items()}
-        best = min(result[mode].values())
-        near = sorted(result[mode].items(), key=lambda item: item[1])[:9]
-        text = "  ".join(f"{key} {ms / best:.2f}" for key, ms in near)
-        print(f"{name} {rows}x{columns} {mode[:3]} {best:.4f} ms: {text}", flush=True)
-    return result
+    lines = []
+    for mode, ways in calls(name, rows, columns, folder, rotations).items():
+        times = {way: t.gpu * 1e3 for way, t in times_of(_that_run(ways), rotations, REPEATS).items()}
+        best = min(times.values())
+        near = sorted(times.items(), key=lambda item: item[1])[:9]
+        text = "  ".join(f"{way} {us / best:.2f}" for way, us in near)
+        print(f"{name} {rows}x{columns} {mode[:3]} {best:.1f} us: {text}", flush=True)
+        lines += [
+            {"op": name, "rows": rows, "columns": columns, "pass": mode, "setting": way, "gpu_us": round(us, 2)}
+            for way, us in times.items()
+        ]
+    return lines
+
+
+def _that_run(ways: Measured) -> Measured:
+    """A tile may need more shared memory than there is."""
+    found = {}
+    for way, call in ways.items():
+        try:
+            call(0)
+            found[way] = call
+        except Exception as problem:
+            print(f"{way} is left out: {type(problem).__name__}", flush=True)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, required=True)
-    parser.add_argument("--json", type=Path)
+    parser.add_argument("--csv", type=Path)
     parser.add_argument("--ops", nargs="*", default=OPS_MEASURED)
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
@@ -127,12 +165,15 @@ def main() -> None:
     with multiprocessing.get_context("spawn").Pool(WORKERS) as pool:
         for problem in filter(None, pool.imap_unordered(warm, tasks)):
             print(problem, flush=True)
-    results = []
+    lines = []
     for name, rows, columns, folder in tasks:
-        results.append(measure(name, rows, columns, Path(folder)))
+        lines += measure(name, rows, columns, Path(folder))
         torch.cuda.empty_cache()
-        if options.json:
-            options.json.write_text(json.dumps(results, indent=1))
+        if options.csv:
+            with options.csv.open("w", newline="") as file:
+                table = csv.DictWriter(file, list(lines[0]))
+                table.writeheader()
+                table.writerows(lines)
 
 
 if __name__ == "__main__":
