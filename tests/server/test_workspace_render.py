@@ -96,13 +96,13 @@ def test_the_module_keeps_scalars_and_passes_tensors_in_the_references_order(pri
 
 
 def test_the_module_says_what_it_returns_and_not_what_it_keeps(pristine_liger: Path) -> None:
-    """leaky_relu keeps a mask for its backward, under the name of an op."""
-    reference = Reference(HEADER + "def leaky(x):\n    return F.leaky_relu(x)\n", "leaky")
+    """The backward of a maximum keeps the column that it is in, under the name of an op."""
+    reference = Reference(HEADER + "def largest(x):\n    return x.max(-1)[0]\n", "largest")
     facts = trace_reference(reference)[1]
     kept = [symbol for symbol in facts.saved_tensors if symbol in facts.forward_formulas]
     assert kept
-    text = render_module(KernelNames("leaky", "LigerLeakyFunction", "LigerLeaky", "liger_leaky"), facts)
-    assert "Y = leaky_relu(x)" in text
+    text = render_module(KernelNames("largest", "LigerLargestFunction", "LigerLargest", "liger_largest"), facts)
+    assert "Y = max(x, -1)[0]" in text
     assert not any(f"{symbol} =" in text for symbol in kept)
 
 

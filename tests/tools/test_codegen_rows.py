@@ -162,3 +162,40 @@ def test_what_divides_by_the_first_dimension_takes_no_other_rank(tmp_path: Path)
     apply = import_source(source_of("kl_div"), tmp_path, "kl_div").LigerTestFunction.apply
     with pytest.raises(ValueError, match="2 dimensions are expected"):
         apply(torch.randn(2, 3, 4), torch.rand(2, 3, 4))
+
+
+LOSS = InputSpec("x", (8, 64)), InputSpec("label", (8,), "int64", False)
+
+
+def text_of(code: str, *inputs: InputSpec) -> str:
+    reference = Reference(HEADER + code, "f", "f", None, inputs)
+    return generate(GenerateRequest(reference, "f", "LigerTestFunction")).ops_source
+
+
+def test_a_loss_by_labels_reads_a_long_row_once() -> None:
+    """What is picked by the label is loaded, and the backward needs no whole row."""
+    text = text_of("def f(x, label):\n    return F.cross_entropy(x, label)\n", *LOSS)
+    long_rows = text.split("def _f_forward_long_rows_kernel(")[1].split("\ndef ")[0]
+    assert long_rows.count("for start in range(") == 1
+    backward = text.split("def _f_backward_kernel(")[1].split("\ndef ")[0]
+    assert "axis=1" not in backward
+    assert text.count(".sum()") == 2, "the kept labels are counted once, for the loss and for its backward"
+
+
+def test_what_is_the_same_along_the_row_is_multiplied_after_the_sum() -> None:
+    """So that both sums are one."""
+    text = text_of(
+        "def f(x, a, b):\n    return (x * a).sum(-1, keepdim=True) + (x * b).sum(-1, keepdim=True) * x\n",
+        *(InputSpec("x", (8, 64)), InputSpec("a", (8, 1)), InputSpec("b", (8, 1))),
+    )
+    forward = text.split("def _f_forward_kernel(")[1].split("\n@triton")[0]
+    assert forward.count("tl.sum(") == 1
+
+
+def test_half_of_a_tanh_and_one_is_a_sigmoid() -> None:
+    """In the forward; the gradient needs the tanh for itself as well."""
+    text = text_of("def f(x):\n    return F.gelu(x, approximate='tanh')\n", InputSpec("x", (8, 64)))
+    forward, backward = text.split("\n@triton.jit\n")[1:3]
+    assert "tl.sigmoid(" in forward
+    assert " tanh(" not in forward
+    assert " tanh(" in backward

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tigon_tools.codegen.expression import Expressions
 from tigon_tools.codegen.launcher import dtype_expression
 from tigon_tools.codegen.row_expression import ATOM
@@ -12,14 +14,16 @@ from tigon_tools.codegen.vectors import VECTOR
 
 
 class HostExpressions(Expressions):
-    """Prints values of the launcher. given: tensors that it has as arguments."""
+    """Prints values of the launcher. made: sums over rows that have been given a name by now."""
 
-    def __init__(self, kernel: RowKernelPlan, given: frozenset[str]) -> None:
+    def __init__(self, kernel: RowKernelPlan, made: Mapping[Value, str]) -> None:
         super().__init__(self._known, lambda value: dtype_expression(value.types))
         self._kernel = kernel
-        self._given = given
+        self._made = made
 
     def _known(self, value: Value) -> str | None:
+        if value in self._made:
+            return self._made[value]
         name = self._kernel.sums.get(value)
         if name is None:
             return None

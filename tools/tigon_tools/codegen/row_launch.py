@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tigon_tools.codegen.host_expression import HostExpressions
 from tigon_tools.codegen.launcher import dtype_of, indented
 from tigon_tools.codegen.plan import Tensor
 from tigon_tools.codegen.row_forms import Form, RowKernel, kernels_of, statistics_of
 from tigon_tools.codegen.row_kernel import kernel_scalars, kernel_tensors, may_read_twice, settings
 from tigon_tools.codegen.row_plan import RowKernelPlan
-from tigon_tools.codegen.values import Extent
+from tigon_tools.codegen.values import Extent, Value
 
 ELEMENTS_WITH_SUMS = 16
 """Elements of a tensor that a thread has where sums over rows take registers as well."""
@@ -202,15 +204,25 @@ class RowLaunch:
         return [*arguments, "n_rows", "n_cols", *chosen, "num_warps=num_warps"]
 
     def _formulas(self) -> list[str]:
-        """Results that are sums over rows, or made of them."""
-        lines = []
-        for tensor, value in self._plan.formulas:
-            text = HostExpressions(self._plan, self._given).text(value)
-            dtype = self._dtype(tensor)
-            shape = self._plan.shapes.get(tensor.name)
-            whole = text if text.endswith(")") and text.count(" ") == 0 else f"({text})"
-            whole = text if text.isidentifier() else whole
-            cast = "" if dtype == "torch.float32" else f".to({dtype})"
-            view = f".reshape({shape})" if shape and shape != "()" else ""
-            lines.append(f"{tensor.name} = {whole if cast or view else text}{cast}{view}")
-        return lines
+        """Results that are sums over rows, or made of them. A sum that is a result itself comes first, and is used."""
+        made = {value: tensor.name for tensor, value in self._plan.formulas if self._is_plain_sum(tensor, value)}
+        own = [
+            self._formula(tensor, value, {}) for tensor, value in self._plan.formulas if tensor.name in made.values()
+        ]
+        others = [(tensor, value) for tensor, value in self._plan.formulas if tensor.name not in made.values()]
+        return [*own, *(self._formula(tensor, value, made) for tensor, value in others)]
+
+    def _is_plain_sum(self, tensor: Tensor, value: Value) -> bool:
+        """Whether the result is such a sum as it comes from the kernel, in float32 and in its shape."""
+        as_made = self._dtype(tensor) == "torch.float32" and self._plan.shapes.get(tensor.name) in (None, "", "()")
+        return as_made and value in self._plan.sums
+
+    def _formula(self, tensor: Tensor, value: Value, made: Mapping[Value, str]) -> str:
+        text = HostExpressions(self._plan, made).text(value)
+        dtype = self._dtype(tensor)
+        shape = self._plan.shapes.get(tensor.name)
+        whole = text if text.endswith(")") and text.count(" ") == 0 else f"({text})"
+        whole = text if text.isidentifier() else whole
+        cast = "" if dtype == "torch.float32" else f".to({dtype})"
+        view = f".reshape({shape})" if shape and shape != "()" else ""
+        return f"{tensor.name} = {whole if cast or view else text}{cast}{view}"
