@@ -10,7 +10,6 @@ candidate that cannot run a size is left out there, and named.
 from __future__ import annotations
 
 import argparse
-import csv
 import math
 import multiprocessing
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_time import Call, copy_tb_s, rotations_for, times_of
+from gpu_time import Call, backward_of, copy_tb_s, rotations_for, times_of, write_table
 from liger_ops import OPS, SIZES, eager, load_generated, make_input
 
 OTHERS = ("liger", "compile", "eager")
@@ -47,7 +46,7 @@ def passes(name: str, rows: int, columns: int, folder: Path) -> tuple[dict[str, 
     backward: dict[str, Call] = {}
     for key, function in candidates(name, folder).items():
         try:
-            backward[key] = _backward(function, values)
+            backward[key] = backward_of(function, values)
             backward[key](0)
             torch.cuda.synchronize()
         except Exception as problem:
@@ -56,16 +55,6 @@ def passes(name: str, rows: int, columns: int, folder: Path) -> tuple[dict[str, 
             continue
         forward[key] = lambda i, f=function: f(*values[i])  # type: ignore[misc]
     return forward, backward, rotations
-
-
-def _backward(function: Callable[..., Any], values: list[list[torch.Tensor]]) -> Call:
-    graphs = []
-    for inputs in values:
-        result = function(*inputs)
-        outputs = [result] if isinstance(result, torch.Tensor) else list(result)
-        upstream = [torch.randn_like(output) if output.dim() else torch.ones_like(output) for output in outputs]
-        graphs.append((outputs, [x for x in inputs if x.requires_grad], upstream))
-    return lambda i: torch.autograd.grad(*graphs[i], retain_graph=True)
 
 
 def warm(task: tuple[str, int, int, str]) -> str:
@@ -145,15 +134,8 @@ def main() -> None:
         report(results[-1])
         torch.cuda.empty_cache()
         if options.csv:
-            _write(options.csv, results)
+            write_table(options.csv, [line for lines in results for line in lines])
     summary(results)
-
-
-def _write(path: Path, results: list[list[dict[str, Any]]]) -> None:
-    with path.open("w", newline="") as file:
-        table = csv.DictWriter(file, list(results[0][0]))
-        table.writeheader()
-        table.writerows(line for lines in results for line in lines)
 
 
 if __name__ == "__main__":

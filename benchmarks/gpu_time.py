@@ -1,11 +1,14 @@
-"""GPU time and host time of calls side by side, and what a copy reaches in the same run; torch only."""
+"""GPU time and host time of calls side by side, what a copy reaches in the same run, and their table; torch only."""
 
 from __future__ import annotations
 
+import csv
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -60,3 +63,22 @@ def copy_tb_s() -> float:
     source = torch.empty(2**29, dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     return 2 * source.numel() / times_of({"copy": lambda i: target.copy_(source)}, 1)["copy"].gpu / 1e9
+
+
+def backward_of(function: Callable[..., Any], inputs: Sequence[Sequence[torch.Tensor]]) -> Call:
+    """The backward alone, again and again, of a forward that runs once for each set of inputs."""
+    graphs = []
+    for values in inputs:
+        result = function(*values)
+        outputs = [result] if isinstance(result, torch.Tensor) else list(result)
+        upstream = [torch.randn_like(output) if output.dim() else torch.ones_like(output) for output in outputs]
+        graphs.append((outputs, [x for x in values if x.requires_grad], upstream))
+    return lambda i: torch.autograd.grad(*graphs[i], retain_graph=True)
+
+
+def write_table(path: Path, lines: Sequence[Mapping[str, Any]]) -> None:
+    """As CSV, with the columns of the first line."""
+    with path.open("w", newline="") as file:
+        table = csv.DictWriter(file, list(lines[0]))
+        table.writeheader()
+        table.writerows(lines)

@@ -9,7 +9,6 @@ in turns in one run; compiled in parallel first. Settings replace what the file'
 from __future__ import annotations
 
 import argparse
-import csv
 import itertools
 import multiprocessing
 from collections.abc import Callable, Iterator
@@ -19,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import torch
-from gpu_time import rotations_for, times_of
+from gpu_time import backward_of, rotations_for, times_of, write_table
 from liger_ops import OPS, SIZES, load_generated, make_input
 
 OPS_MEASURED = [
@@ -89,12 +88,7 @@ def calls(name: str, rows: int, columns: int, folder: Path, rotations: int) -> d
     module, source = load_generated(name, folder), (folder / f"generated_{name}.py").read_text()
     function = module.LigerGeneratedFunction
     values = [[make_input(kind, rows, columns) for kind in OPS[name].inputs] for _ in range(rotations)]
-    graphs = []
-    for inputs in values:
-        output = function.apply(*inputs)
-        outputs = [output] if isinstance(output, torch.Tensor) else list(output)
-        upstream = [torch.randn_like(o) if o.dim() else torch.ones_like(o) for o in outputs]
-        graphs.append((outputs, [x for x in inputs if x.requires_grad], upstream))
+    again = backward_of(function.apply, values)
 
     def forward(i: int, setting: Setting) -> Any:
         setting.apply(module)
@@ -102,7 +96,7 @@ def calls(name: str, rows: int, columns: int, folder: Path, rotations: int) -> d
 
     def backward(i: int, setting: Setting) -> Any:
         setting.apply(module)
-        return torch.autograd.grad(*graphs[i], retain_graph=True)
+        return again(i)
 
     found: dict[str, Measured] = {}
     for mode, call in (("forward", forward), ("backward", backward)):
@@ -170,10 +164,7 @@ def main() -> None:
         lines += measure(name, rows, columns, Path(folder))
         torch.cuda.empty_cache()
         if options.csv:
-            with options.csv.open("w", newline="") as file:
-                table = csv.DictWriter(file, list(lines[0]))
-                table.writeheader()
-                table.writerows(lines)
+            write_table(options.csv, lines)
 
 
 if __name__ == "__main__":

@@ -164,9 +164,6 @@ def test_what_divides_by_the_first_dimension_takes_no_other_rank(tmp_path: Path)
         apply(torch.randn(2, 3, 4), torch.rand(2, 3, 4))
 
 
-LOSS = InputSpec("x", (8, 64)), InputSpec("label", (8,), "int64", False)
-
-
 def text_of(code: str, *inputs: InputSpec) -> str:
     reference = Reference(HEADER + code, "f", "f", None, inputs)
     return generate(GenerateRequest(reference, "f", "LigerTestFunction")).ops_source
@@ -174,7 +171,8 @@ def text_of(code: str, *inputs: InputSpec) -> str:
 
 def test_a_loss_by_labels_reads_a_long_row_once() -> None:
     """What is picked by the label is loaded, and the backward needs no whole row."""
-    text = text_of("def f(x, label):\n    return F.cross_entropy(x, label)\n", *LOSS)
+    inputs = InputSpec("x", (8, 64)), InputSpec("label", (8,), "int64", False)
+    text = text_of("def f(x, label):\n    return F.cross_entropy(x, label)\n", *inputs)
     long_rows = text.split("def _f_forward_long_rows_kernel(")[1].split("\ndef ")[0]
     assert long_rows.count("for start in range(") == 1
     backward = text.split("def _f_backward_kernel(")[1].split("\ndef ")[0]

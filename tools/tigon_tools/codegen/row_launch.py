@@ -205,24 +205,30 @@ class RowLaunch:
 
     def _formulas(self) -> list[str]:
         """Results that are sums over rows, or made of them. A sum that is a result itself comes first, and is used."""
-        made = {value: tensor.name for tensor, value in self._plan.formulas if self._is_plain_sum(tensor, value)}
-        own = [
-            self._formula(tensor, value, {}) for tensor, value in self._plan.formulas if tensor.name in made.values()
-        ]
-        others = [(tensor, value) for tensor, value in self._plan.formulas if tensor.name not in made.values()]
-        return [*own, *(self._formula(tensor, value, made) for tensor, value in others)]
+        lines: list[str] = []
+        made: dict[Value, str] = {}
+        for tensor, value in sorted(self._plan.formulas, key=lambda formula: not self._is_plain_sum(*formula)):
+            if self._is_plain_sum(tensor, value):  # even if it was made before: results share no memory
+                lines.append(self._formula(tensor, value, {}))
+                made[value] = tensor.name
+            else:
+                lines.append(self._formula(tensor, value, made))
+        return lines
 
     def _is_plain_sum(self, tensor: Tensor, value: Value) -> bool:
-        """Whether the result is such a sum as it comes from the kernel, in float32 and in its shape."""
-        as_made = self._dtype(tensor) == "torch.float32" and self._plan.shapes.get(tensor.name) in (None, "", "()")
-        return as_made and value in self._plan.sums
+        """Whether the result is a sum over rows just as the launcher makes it."""
+        return value in self._plan.sums and not self._finish(tensor)
 
     def _formula(self, tensor: Tensor, value: Value, made: Mapping[Value, str]) -> str:
         text = HostExpressions(self._plan, made).text(value)
-        dtype = self._dtype(tensor)
-        shape = self._plan.shapes.get(tensor.name)
+        finish = self._finish(tensor)
         whole = text if text.endswith(")") and text.count(" ") == 0 else f"({text})"
         whole = text if text.isidentifier() else whole
+        return f"{tensor.name} = {whole if finish else text}{finish}"
+
+    def _finish(self, tensor: Tensor) -> str:
+        """Of a formula's result, which is float32 and has the shape that PyTorch gives it."""
+        dtype, shape = self._dtype(tensor), self._plan.shapes.get(tensor.name)
         cast = "" if dtype == "torch.float32" else f".to({dtype})"
         view = f".reshape({shape})" if shape and shape != "()" else ""
-        return f"{tensor.name} = {whole if cast or view else text}{cast}{view}"
+        return f"{cast}{view}"
